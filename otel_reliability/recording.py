@@ -23,9 +23,16 @@ from otel_reliability.model.letters import Letters
 from otel_reliability.model.row import Row
 from otel_reliability.model.run import AgentKey, CloseReason, Run, RunChange, RunEvent
 from otel_reliability.model.span import Evaluation, RawSpan, TraceId
-from otel_reliability.sources.batch import Batch, Malformed
+from otel_reliability.sources.batch import Batch, Malformed, Reason
 from otel_reliability.sources.chunks import Progress
-from otel_reliability.sources.kinds import OTLP_LINES, UNKNOWN, Input, inputs_of, read_lines
+from otel_reliability.sources.kinds import (
+    OTLP_LINES,
+    UNKNOWN,
+    UNREADABLE,
+    Input,
+    inputs_of,
+    read_lines,
+)
 from otel_reliability.sources.mentions import Mentions, mentions_in
 from otel_reliability.sources.sessions.formats import Telemetry, read_sessions
 from otel_reliability.windows.sessions import Sessions, SessionScores
@@ -147,13 +154,19 @@ class Recording:
         the scan.
         """
         inputs = inputs_of(paths)
-        others = [each for each in inputs if each.session is None]
-        telemetry = Telemetry()
-        if len(others) < len(inputs):
-            self._telemetry = telemetry
-        self._read_others(others, progress, alone=len(others) == len(inputs))
-        self._telemetry = None
+        others: list[Input] = []
+        for each in inputs:
+            if each.kind is UNREADABLE:
+                detail = "it may not be read; check the permissions"
+                self._receive(Batch(malformed=[Malformed(Reason.KIND, detail, str(each.path))]))
+            elif each.session is None:
+                others.append(each)
         sessions = [each.session for each in inputs if each.session is not None]
+        telemetry = Telemetry()
+        if sessions:
+            self._telemetry = telemetry
+        self._read_others(others, progress, alone=not sessions)
+        self._telemetry = None
         for batch in read_sessions(sessions, telemetry, progress):
             self._receive(batch)
             self.engine.complete(batch.complete)

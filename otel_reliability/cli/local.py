@@ -20,11 +20,16 @@ def local_sessions() -> tuple[str, ...]:
     home = Path.home()
     found: list[str] = []
     for agent, folder in local_folders(home, os.environ):
-        files = sessions_below(folder)
-        if files:
-            number = count(len(files), "session file")
-            print(f"{agent}: {number} in {clean(_short(folder, home))}", file=sys.stderr)
-            found += map(str, files)
+        below = sessions_below(folder)
+        where = clean(_short(folder, home))
+        if below.files:
+            number = count(len(below.files), "session file")
+            print(f"{agent}: {number} in {where}", file=sys.stderr)
+        if below.unreadable:
+            number = count(len(below.unreadable), "path")
+            first = clean(_short(below.unreadable[0], home))
+            print(f"{agent}: {number} in {where} may not be read: {first}", file=sys.stderr)
+        found += map(str, below.files)
     if not found:
         names = ", ".join(row.agent for row in FOLDERS)
         raise SourceError(

@@ -6,6 +6,7 @@ Damage raises nothing: reading ends there, `Chunks.damage` says how, and what ca
 
 from __future__ import annotations
 
+import codecs
 import importlib
 import os
 import sys
@@ -138,6 +139,8 @@ _GZIP_MAGIC: Final = b"\x1f\x8b"
 _GZIP_WINDOW: Final = 31
 _ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
 _UTF16_MARKS: Final = (b"\xff\xfe", b"\xfe\xff")
+"""Begin what a shell of Windows writes."""
+_UTF8_MARK: Final = b"\xef\xbb\xbf"
 _KEPT: Final = "what came before it was read"
 
 
@@ -181,7 +184,8 @@ class Chunks:
 
     def _unpacked(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
         head = head_of(_HEAD_BYTES, pieces)
-        pieces = chain((head,), pieces)
+        rest = pieces
+        pieces = chain((head,), rest)
         if head.startswith(_GZIP_MAGIC):
             return self._packed(
                 "gzip", unpack(pieces, lambda: zlib.decompressobj(_GZIP_WINDOW)), zlib.error
@@ -192,9 +196,8 @@ class Chunks:
             frames = read(pieces, zstandard.ZstdDecompressor().decompressobj)
             return self._packed("zstd", frames, zstandard.ZstdError)
         if head.startswith(_UTF16_MARKS):
-            self._end(Reason.ENCODING, "the file is UTF-16; write it as UTF-8")
-            return iter(())
-        return pieces
+            return _in_utf8(pieces)
+        return chain((head.removeprefix(_UTF8_MARK),), rest)
 
     def _packed(
         self, packing: str, unpacked: Iterator[bytes], broken: type[Exception]
@@ -217,6 +220,13 @@ class Chunks:
 
     def _end(self, reason: Reason, detail: str) -> None:
         self.damage = Malformed(reason, detail)
+
+
+def _in_utf8(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    decoder = codecs.getincrementaldecoder("utf-16")("replace")
+    for piece in pieces:
+        yield decoder.decode(piece).encode()
+    yield decoder.decode(b"", final=True).encode()
 
 
 def head_of(size: int, pieces: Iterator[bytes]) -> bytes:

@@ -16,6 +16,7 @@ import re
 import struct
 import tarfile
 import zipfile
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from io import RawIOBase
 from itertools import chain
@@ -46,6 +47,9 @@ from otel_reliability.sources.sessions.formats import (
 
 HEAD: Final = 64 * 1024
 """Bytes by which the kind of a file is known."""
+
+MAX_HEAD: Final = 4 * 1024 * 1024
+"""Bytes by which it is known at most."""
 
 MAX_LINES: Final = 64
 """Lines of them that are compared with the records of session files."""
@@ -212,12 +216,10 @@ class _Stream(RawIOBase):
 def _tar(name: str, pieces: Iterable[bytes], longest: int) -> Numbered:
     try:
         with tarfile.open(fileobj=cast("Any", _Stream(pieces)), mode="r|") as archive:
-            for member in archive:
-                file = archive.extractfile(member) if member.isfile() else None
-                if file is not None:
-                    place = f"{name}!{member.name}"
-                    yield from read_pieces(place, _pieces_of(file, member.name), longest)
-    except tarfile.TarError:
+            files = ((member, archive.extractfile(member)) for member in archive)
+            found = ((member.name, _pieces_of(file, member.name)) for member, file in files if file)
+            yield from _members(name, found, longest)
+    except (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile):
         yield 1, _problem(name, 1, Reason.COMPRESSION, "the tar archive is damaged")
 
 
@@ -227,16 +229,41 @@ def _zip(name: str, pieces: Iterable[bytes], longest: int) -> Numbered:
     if name == "standard input":
         yield 1, _problem(name, 1, Reason.KIND, "a zip archive cannot be read from a pipe")
         return
+    if not Path(name).is_file():
+        detail = "a zip archive in another archive is not read; unpack it"
+        yield 1, _problem(name, 1, Reason.KIND, detail)
+        return
     try:
-        with zipfile.ZipFile(name.partition("!")[0]) as archive:
-            for member in archive.infolist():
-                if not member.is_dir():
-                    with archive.open(member) as file:
-                        place = f"{name}!{member.filename}"
-                        pieces = _pieces_of(file, member.filename)
-                        yield from read_pieces(place, pieces, longest)
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, OSError):
+        with zipfile.ZipFile(name) as archive:
+            files = (each.filename for each in archive.infolist() if not each.is_dir())
+            found = ((each, _pieces_of(archive.open(each), each)) for each in files)
+            yield from _members(name, found, longest)
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, OSError, EOFError, zlib.error):
         yield 1, _problem(name, 1, Reason.COMPRESSION, "the zip archive is damaged or encrypted")
+
+
+def _members(name: str, files: Iterable[tuple[str, Iterator[bytes]]], longest: int) -> Numbered:
+    """Read the files of an archive, as those of a folder: what is of no known kind is passed over,
+    unless it is all.
+    """
+    unknown = known = 0
+    sessions: FileKind | None = None
+    for member, pieces in files:
+        head = beginning(pieces)
+        kind = kind_of(head)
+        if kind.session is not None:
+            sessions = sessions or kind
+        elif kind is UNKNOWN:
+            unknown += 1
+        else:
+            known += 1
+            yield from _read_as(kind, f"{name}!{member}", chain((head,), pieces), longest)
+    if sessions is not None:
+        detail = f"it holds {sessions.name}; unpack it, and name the folder"
+        yield 1, Batch(malformed=[Malformed(Reason.KIND, detail, name)])
+    elif not known:
+        detail = f"no file in this archive, of {unknown}, is a recording"
+        yield 1, Batch(malformed=[Malformed(Reason.KIND, detail, name)])
 
 
 def _pieces_of(file: Any, name: str) -> Iterator[bytes]:
@@ -258,9 +285,12 @@ _NO_TIMES: Final = "it holds messages without spans or times; " + _BY_OTLP
 
 _AS_FILE: Final = "name the file, or its folder: several files may hold one session"
 
-KINDS: Final[tuple[FileKind, ...]] = (
+ARCHIVES: Final = (
     FileKind("a zip archive", begins=(b"PK\x03\x04",), read=_zip),
     FileKind("a tar archive", begins=(b"ustar",), at=257, read=_tar),
+)
+
+KINDS: Final[tuple[FileKind, ...]] = (
     FileKind("a Parquet file", begins=(b"PAR1",), remedy="write the rows as spans; " + _BY_OTLP),
     FileKind(
         "an SQLite database",
@@ -380,6 +410,7 @@ NODE_CONSOLE: Final = FileKind(
 OTLP_LINES: Final = FileKind("OTLP-JSON lines", read=decode_lines)
 UNKNOWN: Final = FileKind("no known kind: read as OTLP-JSON lines", read=decode_lines)
 PIPE: Final = FileKind("standard input")
+UNREADABLE: Final = FileKind("a file or folder that may not be read")
 PROTOBUF_JSON: Final = FileKind(
     "OTLP-JSON with ids in base64 (protobuf's JSON)", read=_each_document(_protobuf_json)
 )
@@ -405,10 +436,9 @@ def kind_of(head: bytes) -> FileKind:
     >>> kind_of(b'[{"traceId": "1", "id": "2", "localEndpoint": {}}]').name
     'spans of Zipkin'
     """
-    if head[:1] == bytes([_FIELD]) and head.lstrip()[:1] not in (b"{", b"["):
-        return PROTOBUF if _is_protobuf(head) else UNKNOWN
-    if len(head) > _SIZE.size and head[0] == 0 and head[_SIZE.size] == _FIELD:
-        return PREFIXED
+    binary = _binary_kind(head)
+    if binary is not None:
+        return binary
     known = _TABLE if head.startswith(_SQLITE) else _KEY
     keys = frozenset(found.decode() for found in known.findall(head))
     lines = _keys_of_lines(head)
@@ -426,6 +456,27 @@ def kind_of(head: bytes) -> FileKind:
     if not keys and _NODE.search(head):
         return NODE_CONSOLE
     return UNKNOWN if keys.isdisjoint(_SIGNALS) else OTLP_LINES
+
+
+def beginning(pieces: Iterator[bytes]) -> bytes:
+    """Return the first bytes of a file, more of them where its lines are too long to be known by
+    fewer: a prompt may hold a picture.
+    """
+    head = head_of(HEAD, pieces)
+    size = HEAD
+    while len(head) >= size < MAX_HEAD and head[:1] == b"{" and kind_of(head) is UNKNOWN:
+        size *= 8
+        head += head_of(size - len(head), pieces)
+    return head
+
+
+def _binary_kind(head: bytes) -> FileKind | None:
+    if head[:1] == bytes([_FIELD]) and head.lstrip()[:1] not in (b"{", b"["):
+        return PROTOBUF if _is_protobuf(head) else UNKNOWN
+    if len(head) > _SIZE.size and head[0] == 0 and head[_SIZE.size] == _FIELD:
+        return PREFIXED
+    # the head of an archive holds those of files in it
+    return next((each for each in ARCHIVES if each.fits(head, frozenset())), None)
 
 
 def _keys_of_lines(head: bytes) -> list[frozenset[str]]:
@@ -472,13 +523,16 @@ def read_lines(
 def read_pieces(name: str, pieces: Iterable[bytes], longest: int) -> Numbered:
     """Read the unpacked bytes of a file of any kind."""
     stream = iter(pieces)
-    head = head_of(HEAD, stream)
-    kind = kind_of(head)
+    head = beginning(stream)
+    yield from _read_as(kind_of(head), name, chain((head,), stream), longest)
+
+
+def _read_as(kind: FileKind, name: str, pieces: Iterable[bytes], longest: int) -> Numbered:
     if kind.read is None:
         detail = f"this is {kind.name}, which is not read: {kind.remedy}"
         yield 1, Batch(malformed=[Malformed(Reason.KIND, detail, name)])
         return
-    yield from kind.read(name, chain((head,), stream), longest)
+    yield from kind.read(name, pieces, longest)
 
 
 class Input(NamedTuple):
@@ -493,7 +547,7 @@ def input_of(path: str | os.PathLike[str]) -> Input:
     """Return a file with its kind, recognized by its head. Standard input is not opened."""
     if os.fspath(path) == STDIN:
         return Input(path, PIPE, None)
-    head = head_of(HEAD, iter(Chunks(path)))
+    head = beginning(iter(Chunks(path)))
     kind = kind_of(head)
     session = None if kind.session is None else session_file(Path(path), kind.session, head)
     return Input(path, kind, session)
@@ -510,7 +564,7 @@ def inputs_of(paths: Sequence[str | os.PathLike[str]]) -> list[Input]:
         if os.fspath(path) == STDIN or not Path(path).is_dir():
             found.append(input_of(path))
             continue
-        below = [input_of(file) for file in files_below([Path(path)])]
+        below = [_input_below(file) for file in files_below([Path(path)])]
         known = [each for each in below if each.session is not None or _is_known(each.kind)]
         if not known:
             raise SourceError(
@@ -521,10 +575,34 @@ def inputs_of(paths: Sequence[str | os.PathLike[str]]) -> list[Input]:
     return found
 
 
-def sessions_below(folder: Path) -> list[Path]:
-    """Return the files below a folder that are sessions of coding agents, by name."""
-    return [path for path in files_below([folder]) if input_of(path).session is not None]
+class SessionsBelow(NamedTuple):
+    """The files below a folder that are sessions of coding agents, and the files and folders that
+    may not be read, by name.
+    """
+
+    files: list[Path]
+    unreadable: list[Path]
+
+
+def sessions_below(folder: Path) -> SessionsBelow:
+    """Return what lies below a folder."""
+    found = SessionsBelow([], [])
+    for path in files_below([folder]):
+        each = _input_below(path)
+        if each.session is not None:
+            found.files.append(path)
+        elif each.kind is UNREADABLE:
+            found.unreadable.append(path)
+    return found
+
+
+def _input_below(path: Path) -> Input:
+    """Return a file that was not named itself, so that one that cannot be opened costs no other."""
+    try:
+        return input_of(path)
+    except SourceError:
+        return Input(path, UNREADABLE, None)
 
 
 def _is_known(kind: FileKind) -> bool:
-    return kind.read is not None and kind is not UNKNOWN
+    return kind is UNREADABLE or (kind.read is not None and kind is not UNKNOWN)

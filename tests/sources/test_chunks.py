@@ -105,16 +105,13 @@ def test_wrong_checksum(tmp_path: Path, packing: str, data: bytes) -> None:
     assert read(recording(tmp_path, bytes(packed))) == (data, Reason.COMPRESSION)
 
 
-def test_utf16_is_named(tmp_path: Path) -> None:
-    """A shell of Windows writes it."""
-    chunks = Chunks(recording(tmp_path, "{}".encode("utf-16")))
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be", "utf-8-sig"])
+def test_marks_of_encodings_are_read(tmp_path: Path, encoding: str) -> None:
+    """A shell of Windows writes them."""
+    mark = "\ufeff" if encoding == "utf-16-be" else ""
+    said = '{"é": "🙂"}\n' * 50_000
 
-    assert list(chunks) == []
-    assert chunks.damage is not None
-    assert (chunks.damage.reason, chunks.damage.detail) == (
-        Reason.ENCODING,
-        "the file is UTF-16; write it as UTF-8",
-    )
+    assert read(recording(tmp_path, (mark + said).encode(encoding))) == (said.encode(), None)
 
 
 def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import shutil
 import tarfile
 import zipfile
 from collections.abc import Callable
@@ -126,6 +127,44 @@ def test_archives_of_several_kinds_are_read(tmp_path: Path) -> None:
         found, problems = runs_of(path)
         assert len(found) == 6
         assert [problem.place for problem in problems] == [f"{path}!a16_atif.json"]
+
+
+def test_files_of_no_known_kind_in_an_archive_are_passed_over(tmp_path: Path) -> None:
+    path = tmp_path / "all.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("notes.txt", "nothing")
+        archive.writestr("spans.jsonl", shared("corpora/files/a00_otlp_lines.jsonl").read_bytes())
+    found, problems = runs_of(path)
+
+    assert (len(found), problems) == (6, [])
+
+
+@pytest.mark.parametrize("form", ["zip", "gztar"])
+def test_an_archive_of_sessions_names_what_works(tmp_path: Path, form: str) -> None:
+    home = shared("corpora/sessions/claude_code/scout/home")
+    path = shutil.make_archive(str(tmp_path / "home"), form, home)
+    found, problems = runs_of(Path(path))
+
+    assert found == []
+    assert [problem.detail for problem in problems] == [
+        "it holds a session of claude-code; unpack it, and name the folder"
+    ]
+
+
+def test_damage_inside_of_an_archive_is_named(tmp_path: Path) -> None:
+    inner = tmp_path / "inner.zip"
+    with zipfile.ZipFile(inner, "w") as archive:
+        archive.writestr("a.jsonl", "{}")
+    path = tmp_path / "all.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.write(inner, "inner.zip")
+        archive.writestr("cut.jsonl.gz", gzip.compress(b"{}" * 1_000)[:-20])
+    _, problems = runs_of(path)
+
+    assert [problem.detail for problem in problems] == [
+        "a zip archive in another archive is not read; unpack it",
+        "the zip archive is damaged or encrypted",
+    ]
 
 
 def documents_of(name: str) -> Any:

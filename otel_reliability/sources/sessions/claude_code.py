@@ -82,7 +82,7 @@ _LOOK: Final = 2_000
 def read(path: Path, seen: Seen, progress: Progress | None = None) -> Iterator[SessionPrompt]:
     """Read the runs of a session file, each when its prompt is done."""
     reader = _Reader(path, seen)
-    for line in objects_of(path, progress):
+    for line in objects_of(path, progress, seen.problems):
         done = reader.take(line)
         if done is not None:
             yield from reader.finished(done)
@@ -301,7 +301,7 @@ def _files_of_agents(path: Path) -> dict[str, Path]:
 
 
 def _add_agent(run: SessionPrompt, path: Path, seen: Seen, agents: dict[str, str]) -> None:
-    for line in objects_of(path):
+    for line in objects_of(path, None, seen.problems):
         at = time_ns(line.get("timestamp"))
         if line.get("type") == "assistant":
             add_answer(run, line, at, seen)

@@ -67,7 +67,7 @@ _ID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-
 def read(path: Path, seen: Seen, progress: Progress | None = None) -> Iterator[SessionPrompt]:
     """Read the runs of a session file."""
     reader = _Reader(path, seen)
-    for line in objects_of(path, progress):
+    for line in objects_of(path, progress, seen.problems):
         yield from reader.take(line)
     for line in _of_document(path) if path.suffix == ".json" else ():
         yield from reader.take(line)
@@ -367,7 +367,7 @@ def _add_agent(run: SessionPrompt, path: Path, agent: str, seen: Seen) -> None:
         file = next(iter(sorted(folder.glob(f"{pattern}*{agent}.jsonl*"))), None)
         if file is not None:
             reader = _Reader(file, seen, into=run)
-            for line in objects_of(file):
+            for line in objects_of(file, None, seen.problems):
                 for _ in reader.take(line):
                     pass
             for inner in reader.started():

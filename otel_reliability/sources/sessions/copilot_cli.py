@@ -40,7 +40,7 @@ def read(path: Path, seen: Seen, progress: Progress | None = None) -> Iterator[S
     """Read the runs of a session file."""
     run: SessionPrompt | None = None
     session, version, cwd = path.parent.name, "", ""
-    for line in objects_of(path, progress):
+    for line in objects_of(path, progress, seen.problems):
         data = record(line.get("data"))
         kind = line.get("type")
         at = time_ns(line.get("timestamp"))

@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from otel_reliability.sources.batch import Batch
+from otel_reliability.errors import SourceError
+from otel_reliability.sources.batch import Batch, Malformed, Reason
 from otel_reliability.sources.chunks import Progress
 from otel_reliability.sources.sessions import (
     claude_code,
@@ -200,16 +201,35 @@ def read_sessions(
     """Read session files, a batch for each run that telemetry does not report too."""
     seen = Seen()
     for file in sorted(files, key=SessionFile.began):
-        if not file.format.is_part(file.path):
-            for run in file.format.read(file.path, seen, progress(file.path)):
-                if telemetry.has(run):
-                    telemetry.repeated += 1
-                else:
-                    yield run.batch()
+        try:
+            if not file.format.is_part(file.path):
+                for run in file.format.read(file.path, seen, progress(file.path)):
+                    if telemetry.has(run):
+                        telemetry.repeated += 1
+                    else:
+                        yield run.batch()
+        except SourceError as error:  # it may be gone, or a damaged database
+            detail = str(error).partition(": ")[2]
+            seen.problems.append(Malformed(Reason.KIND, detail, str(file.path)))
+        if seen.problems:
+            yield Batch(malformed=[*seen.problems])
+            seen.problems.clear()
 
 
 def files_below(folders: Iterable[Path]) -> list[Path]:
-    """Return the files in these folders and below, by name."""
-    return sorted(
-        Path(at) / name for folder in folders for at, _, names in os.walk(folder) for name in names
+    """Return the files in these folders and below, by name, and the folders that cannot be read.
+
+    Pipes, sockets and links to nothing are passed over, and links to folders not followed.
+    """
+    closed: list[Path] = []
+
+    def note(error: OSError) -> None:
+        closed.append(Path(error.filename))
+
+    found = (
+        Path(at) / name
+        for folder in folders
+        for at, _, names in os.walk(folder, onerror=note)
+        for name in names
     )
+    return sorted([*filter(os.path.isfile, found), *closed])

@@ -50,7 +50,7 @@ def read(path: Path, seen: Seen, progress: Progress | None = None) -> Iterator[S
     session = ""
     is_document = may_lack_calls = False
     agent = FORK if ".qwen" in path.parts else AGENT
-    for message in _messages(path, progress):
+    for message in _messages(path, seen, progress):
         session = text(message.get("sessionId")) or session
         if "messages" in message:
             is_document = True
@@ -99,10 +99,10 @@ def _done(run: SessionPrompt) -> Iterator[SessionPrompt]:
         yield run
 
 
-def _messages(path: Path, progress: Progress | None) -> Iterator[dict[str, Any]]:
+def _messages(path: Path, seen: Seen, progress: Progress | None) -> Iterator[dict[str, Any]]:
     """The messages of a session, after a header with its id; of either form of file."""
     whole_document = False
-    for line in objects_of(path, progress):
+    for line in objects_of(path, progress, seen.problems):
         whole_document = whole_document or "messages" in line
         yield line
         yield from map(record, items(line.get("messages")))
@@ -225,7 +225,7 @@ def _add_agent(run: SessionPrompt, path: Path, agent: str, seen: Seen) -> None:
     if not re.fullmatch(r"[\w-]{1,100}", agent):
         return
     for file in sorted(path.parent.glob(f"*/{agent}.jsonl*")):
-        for message in objects_of(file):
+        for message in objects_of(file, None, seen.problems):
             if message.get("type") in _ANSWERS:
                 at = time_ns(message.get("timestamp"))
                 _add(run, message, at, seen, file.parent, inner=True)

@@ -41,7 +41,7 @@ _CANCELLED: Final = re.compile(r"(?:<untrusted_context>\s*)?Command was cancelle
 def read(path: Path, seen: Seen, progress: Progress | None = None) -> Iterator[SessionPrompt]:
     """Read the runs of a session file."""
     run: SessionPrompt | None = None
-    for line in objects_of(path, progress):
+    for line in objects_of(path, progress, seen.problems):
         at = time_ns(line.get("timestamp"))
         if line.get("type") == "user" and _begins(line):
             if run is not None:
@@ -79,7 +79,8 @@ def _done(run: SessionPrompt, path: Path, seen: Seen) -> Iterator[SessionPrompt]
         meta = files.get(pending.pop())
         if meta is not None:
             known = {*run.calls}
-            for line in objects_of(meta.with_name(meta.name.replace(".meta.json", ".jsonl"))):
+            file = meta.with_name(meta.name.replace(".meta.json", ".jsonl"))
+            for line in objects_of(file, None, seen.problems):
                 if not (line.get("type") == "user" and _begins(line)):
                     _take(run, line, time_ns(line.get("timestamp")), seen, inner=True)
             pending.extend(run.calls.keys() - known)

@@ -9,8 +9,9 @@ from typing import Any, Final
 
 import msgspec
 
+from otel_reliability.sources.batch import Malformed, Reason
 from otel_reliability.sources.chunks import Chunks, Progress
-from otel_reliability.sources.lines import split
+from otel_reliability.sources.lines import LONGEST, split
 from otel_reliability.sources.otlp_json import record
 
 
@@ -43,16 +44,32 @@ def exit_code_of(result: str) -> int | None:
     return None if found is None else int(found[1])
 
 
-def objects_of(path: Path, progress: Progress | None = None) -> Iterator[dict[str, Any]]:
-    """Yield the objects of a file's lines. A line that is none is passed over: that of an agent
-    that was killed may be cut off, or still be written.
+MAX_PROBLEMS: Final = 1_000
+"""Lines of a file that cannot be read and are kept as problems."""
+
+
+def objects_of(
+    path: Path, progress: Progress | None = None, problems: list[Malformed] | None = None
+) -> Iterator[dict[str, Any]]:
+    """Yield the objects of a file's lines. `problems` receives what could not be read, but for the
+    last line: that of an agent that was killed is cut off, that of a running one still written.
     """
     decode = msgspec.json.Decoder().decode
-    for line in split(Chunks(path, progress)):
-        if line.text:
-            try:
-                found = record(decode(line.text))
-            except (msgspec.DecodeError, RecursionError):
-                continue
-            if found:
-                yield found
+    chunks = Chunks(path, progress)
+    found: list[Malformed] = []
+    for line in split(chunks):
+        value: Any = None
+        try:
+            if line.text and line.text.strip(b"\0\r "):
+                value = decode(line.text)
+        except (msgspec.DecodeError, RecursionError):
+            if line.ended and len(found) < MAX_PROBLEMS:
+                found.append(Malformed(Reason.JSON, "not JSON", f"{path}:{line.number}"))
+        if line.text is None:
+            detail = f"a line longer than {LONGEST} bytes"
+            found.append(Malformed(Reason.LINE_TOO_LONG, detail, f"{path}:{line.number}"))
+        if given := record(value):
+            yield given
+    if problems is not None:
+        problems += found
+        problems += [chunks.damage._replace(place=str(path))] if chunks.damage else []

@@ -30,7 +30,7 @@ from otel_reliability.model.span import (
     TraceId,
     span_of,
 )
-from otel_reliability.sources.batch import Batch
+from otel_reliability.sources.batch import Batch, Malformed
 from otel_reliability.sources.otlp_json import items, record, text
 
 MAX_PROMPT: Final = 6_000
@@ -314,6 +314,8 @@ class Seen:
     """
 
     def __init__(self) -> None:
+        self.problems: list[Malformed] = []
+        """What could not be read since they were passed on."""
         self._ids: set[int] = set()
 
     def add(self, kind: str, identifier: str) -> bool:
