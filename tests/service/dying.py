@@ -1,5 +1,4 @@
-"""`otel-reliability`, which kills itself at a moment that is aimed at: `python -m
-tests.service.dying MOMENT TIMES serve …`.
+"""`otel-reliability`, which kills itself at a moment that is aimed at.
 
 Each moment is a place in the service's own code; at the so-many-th time that it is reached the
 process is gone, as by `kill -9`.
@@ -10,7 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from typing import Any, Final, TypeAlias
 
@@ -97,9 +96,10 @@ def dying_at(times: int) -> Die:
     return die
 
 
-if __name__ == "__main__":
-    moment = sys.argv[1]
-    times = int(sys.argv[2])
-    MOMENTS[moment](dying_at(times))
-    sys.argv = ["otel-reliability", *sys.argv[3:]]
+def serve(arguments: Sequence[str], moment: str | None, times: int) -> None:
+    """Run `otel-reliability` in this process; it dies at a moment, at the so-many-th time."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
+    if moment is not None:
+        MOMENTS[moment](dying_at(times))
+    sys.argv = ["otel-reliability", *arguments]
     main()

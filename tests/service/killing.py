@@ -4,15 +4,15 @@ to it meanwhile.
 
 from __future__ import annotations
 
+import multiprocessing
 import signal
 import socket
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from http.client import HTTPException
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -23,12 +23,14 @@ from otel_reliability.service.answers import Encoding, OtlpSignal
 from otel_reliability.service.decoded import Decoder
 from otel_reliability.testing import FakeClock
 from tests.real.ports import HOST, free_port
-from tests.real.process import untraced
 from tests.real.web import ask
 from tests.service import keeping
+from tests.service.dying import serve
 from tests.service.keeping import Kept
 from tests.service.running import PROTOBUF, body_of, run_of
 
+_FORK_SERVER = multiprocessing.get_context("forkserver")
+_FORK_SERVER.set_forkserver_preload(["tests.service.dying", "otel_reliability.cli.serve"])
 CLIENTS = 3
 SETTINGS = replace(
     keeping.SETTINGS, assembly=replace(keeping.SETTINGS.assembly, linger=0.2, reopen=1.0)
@@ -43,60 +45,43 @@ PAUSE = 0.02
 
 class Victim:
     """`otel-reliability serve` as a process of its own, killed and started again on the same
-    directory.
+    directory. It is forked by a process that has imported it, since it begins many times.
     """
 
     def __init__(self, state: Path) -> None:
         self.port = free_port()
         self._state = state
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: ForkServerProcess | None = None
 
     @property
     def url(self) -> str:
         return f"http://{HOST}:{self.port}/v1/traces"
 
-    def start(self, *moment: str) -> None:
+    def start(self, moment: str | None = None, times: int = 1) -> None:
         """Start it; to die at a moment of `dying`, at the so-many-th time."""
-        doors = [
-            "--http",
-            f"{HOST}:{self.port}",
-            "--grpc",
-            "off",
-            "--metrics",
-            "off",
-            "--ui",
-            "off",
+        settings = {
+            "assembly.linger": "200ms",
+            "assembly.reopen": "1s",
+            "hash_key": "00" * 16,
+        }
+        arguments = [
+            *("serve", "--state", str(self._state)),
+            *("--http", f"{HOST}:{self.port}"),
+            *(part for name in ("--grpc", "--metrics", "--ui") for part in (name, "off")),
+            *(part for pair in settings.items() for part in ("--set", "=".join(pair))),
         ]
-        times = [
-            "--set",
-            "assembly.linger=200ms",
-            "--set",
-            "assembly.reopen=1s",
-            "--set",
-            "hash_key=" + "00" * 16,
-        ]
-        module = ["tests.service.dying", *moment] if moment else ["otel_reliability.cli"]
-        command = [
-            sys.executable,
-            "-m",
-            *module,
-            "serve",
-            "--state",
-            str(self._state),
-            *doors,
-            *times,
-        ]
-        self._process = subprocess.Popen(command, stderr=subprocess.DEVNULL, env=untraced())
+        self._process = _FORK_SERVER.Process(target=serve, args=(arguments, moment, times))
+        self._process.start()
 
     def kill(self) -> None:
         process = self._process
         if process is not None:
-            process.send_signal(signal.SIGKILL)
-            process.wait(30)
+            process.kill()
+            process.join(30)
 
     def died(self) -> bool:
         """Whether it was killed, by whomever."""
-        return self._process is not None and self._process.poll() == -signal.SIGKILL
+        return self._process is not None and self._process.exitcode == -signal.SIGKILL
 
     def listens(self) -> bool:
         with suppress(OSError), socket.create_connection((HOST, self.port), timeout=0.2):
