@@ -171,7 +171,7 @@ class Chunks:
             self._end(Reason.TRUNCATED, f"reading failed here ({error.strerror}); {_KEPT}")
 
     def _pieces(self) -> Iterator[bytes]:
-        """The bytes as they lie on disk; `progress` is called with each piece."""
+        """The bytes as they lie on disk, or in an archive; `progress` is called with each piece."""
         with _open(self.name) as file:
             total = _size(file) if self._size is None else self._size
             while piece := file.read1(
@@ -220,6 +220,17 @@ class Chunks:
 
     def _end(self, reason: Reason, detail: str) -> None:
         self.damage = Malformed(reason, detail)
+
+
+class MemberChunks(Chunks):
+    """The unpacked bytes of a file in an archive, which may be compressed by itself."""
+
+    def __init__(self, name: str, file: Any) -> None:
+        super().__init__(name)
+        self._file = file
+
+    def _pieces(self) -> Iterator[bytes]:
+        return iter(lambda: self._file.read(CHUNK), b"")
 
 
 def _in_utf8(pieces: Iterable[bytes]) -> Iterator[bytes]:

@@ -217,6 +217,56 @@ def _hr_time(value: object) -> int:
     return (whole(parts[0]) or 0) * _SECOND + (whole(parts[1]) or 0)
 
 
+# --- The SDK for Go: stdouttrace ------------------------------------------------------------------
+
+
+def go_span(span: Mapping[str, Any]) -> Batch:
+    """Read a span as the SDK for Go prints it."""
+    batch = Batch()
+    context, above = record(span.get("SpanContext")), record(span.get("Parent"))
+    scope = record(span.get("InstrumentationScope") or span.get("InstrumentationLibrary"))
+    status = record(span.get("Status"))
+    take_span(
+        batch,
+        trace_id=context.get("TraceID"),
+        span_id=context.get("SpanID"),
+        parent_id=above.get("SpanID"),
+        name=span.get("Name"),
+        start_ns=time_ns(span.get("StartTime")),
+        end_ns=time_ns(span.get("EndTime")),
+        attributes=_go_attributes(span.get("Attributes")),
+        resource=Resource.of(_go_attributes(span.get("Resource"))),
+        kind=whole(span.get("SpanKind")) or 0,
+        status=_STATUS.get(text(status.get("Code")).upper(), 0),
+        message=status.get("Description"),
+        scope=scope.get("Name"),
+        scope_version=scope.get("Version"),
+        events=(
+            RawEvent(
+                name=text(event.get("Name")),
+                time_ns=time_ns(event.get("Time")),
+                attributes=_go_attributes(event.get("Attributes")),
+            )
+            for event in map(record, items(span.get("Events")))
+        ),
+        links=(
+            link_ref(
+                hexadecimal(linked.get("TraceID")) or b"", hexadecimal(linked.get("SpanID")) or b""
+            )
+            for link in map(record, items(span.get("Links")))
+            for linked in [record(link.get("SpanContext"))]
+        ),
+    )
+    return batch
+
+
+def _go_attributes(pairs: object) -> dict[str, Any]:
+    return {
+        text(pair.get("Key")): frozen(record(pair.get("Value")).get("Value"))
+        for pair in map(record, items(pairs))
+    }
+
+
 # --- Jaeger: UI download, /api/traces -------------------------------------------------------------
 
 
@@ -227,10 +277,14 @@ _JAEGER_OWN: Final = frozenset(
 
 
 def jaeger(answer: Mapping[str, Any]) -> Batch:
-    """Read traces as Jaeger's UI and its API `/api/traces` give them, or one of them: times in
-    microseconds.
+    """Read traces as Jaeger's UI and its API `/api/traces` give them, or one of them, or spans as
+    it keeps them in Elasticsearch: times in microseconds.
     """
     batch = Batch()
+    hits = [record(hit).get("_source") for hit in items(record(answer.get("hits")).get("hits"))]
+    for span in map(record, hits or [answer]):
+        if "spanID" in span:
+            _take_jaeger(batch, span, _jaeger_resource(record(span.get("process"))))
     for trace in map(record, items(answer.get("data", [answer]))):
         processes = {
             key: _jaeger_resource(record(process))
@@ -388,7 +442,7 @@ def otlp_of(document: object) -> object:
     """Return protobuf's own JSON of a request as OTLP-JSON: hexadecimal ids, names in camel case.
 
     Tempo's answers hold the request as `trace`, or its resources as `batches`; Jaeger's as
-    `result`.
+    `result`; the SDK for Java logs the spans of each resource without one.
 
     >>> otlp_of({"batches": [{"trace_id": "AAAAAAAAAAAAAAAAAAAAAQ=="}]})
     {'resourceSpans': [{'traceId': '00000000000000000000000000000001'}]}
@@ -400,6 +454,8 @@ def otlp_of(document: object) -> object:
         given = record(given.get(wrapper)) or given
     if "batches" in given:
         given = {"resourceSpans": given["batches"]}
+    elif "scopeSpans" in given:
+        given = {"resourceSpans": [given]}
     return _renamed(given)
 
 

@@ -10,7 +10,6 @@ escaped.
 
 from __future__ import annotations
 
-import gzip
 import os
 import re
 import struct
@@ -29,7 +28,7 @@ from otel_reliability.errors import SourceError, UndecodableBody
 from otel_reliability.model.span import RawSpan
 from otel_reliability.sources import from_plain
 from otel_reliability.sources.batch import Batch, Malformed, Reason
-from otel_reliability.sources.chunks import CHUNK, STDIN, Chunks, Progress, head_of
+from otel_reliability.sources.chunks import STDIN, Chunks, MemberChunks, Progress, head_of
 from otel_reliability.sources.lines import LONGEST, documents
 from otel_reliability.sources.otlp_json import (
     decode_lines,
@@ -50,6 +49,9 @@ HEAD: Final = 64 * 1024
 
 MAX_HEAD: Final = 4 * 1024 * 1024
 """Bytes by which it is known at most."""
+
+MAX_UNKNOWN: Final = 100_000
+"""Lines after which a file of no known kind is given up, if none was OTLP-JSON."""
 
 MAX_LINES: Final = 64
 """Lines of them that are compared with the records of session files."""
@@ -126,6 +128,28 @@ def _documents_in(text: bytes) -> Iterator[Any]:
             continue
         else:
             return
+
+
+def _decode_unknown(name: str, pieces: Iterable[bytes], longest: int) -> Numbered:
+    """Read lines as OTLP-JSON. Where none of several is any, one problem stands for all of them."""
+    held: list[tuple[int, Batch]] = []
+    lines = decode_lines(name, pieces, longest)
+    for at, batch in lines:
+        held.append((at, batch))
+        if not batch.malformed:
+            yield from held
+            yield from lines
+            return
+        if len(held) == MAX_UNKNOWN:
+            break
+    if len(held) == 1 and held[0][1].malformed[0].reason is not Reason.SHAPE:
+        yield from held
+    elif held:
+        first = held[0][1].malformed[0]
+        several = f"none of {len(held):,} lines is an OTLP request (the first: {first.detail})"
+        why = first.detail if len(held) == 1 else several
+        detail = f"this is no kind of file that is known: {why}; {_BY_OTLP}"
+        yield 1, Batch(malformed=[Malformed(Reason.KIND, detail, name)])
 
 
 def _protobuf_json(document: object) -> Batch:
@@ -217,9 +241,9 @@ def _tar(name: str, pieces: Iterable[bytes], longest: int) -> Numbered:
     try:
         with tarfile.open(fileobj=cast("Any", _Stream(pieces)), mode="r|") as archive:
             files = ((member, archive.extractfile(member)) for member in archive)
-            found = ((member.name, _pieces_of(file, member.name)) for member, file in files if file)
+            found = (MemberChunks(f"{name}!{each.name}", file) for each, file in files if file)
             yield from _members(name, found, longest)
-    except (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile):
+    except (tarfile.TarError, EOFError):
         yield 1, _problem(name, 1, Reason.COMPRESSION, "the tar archive is damaged")
 
 
@@ -236,19 +260,20 @@ def _zip(name: str, pieces: Iterable[bytes], longest: int) -> Numbered:
     try:
         with zipfile.ZipFile(name) as archive:
             files = (each.filename for each in archive.infolist() if not each.is_dir())
-            found = ((each, _pieces_of(archive.open(each), each)) for each in files)
+            found = (MemberChunks(f"{name}!{each}", archive.open(each)) for each in files)
             yield from _members(name, found, longest)
     except (zipfile.BadZipFile, NotImplementedError, RuntimeError, OSError, EOFError, zlib.error):
         yield 1, _problem(name, 1, Reason.COMPRESSION, "the zip archive is damaged or encrypted")
 
 
-def _members(name: str, files: Iterable[tuple[str, Iterator[bytes]]], longest: int) -> Numbered:
+def _members(name: str, files: Iterable[MemberChunks], longest: int) -> Numbered:
     """Read the files of an archive, as those of a folder: what is of no known kind is passed over,
     unless it is all.
     """
     unknown = known = 0
     sessions: FileKind | None = None
-    for member, pieces in files:
+    for member in files:
+        pieces = iter(member)
         head = beginning(pieces)
         kind = kind_of(head)
         if kind.session is not None:
@@ -257,19 +282,14 @@ def _members(name: str, files: Iterable[tuple[str, Iterator[bytes]]], longest: i
             unknown += 1
         else:
             known += 1
-            yield from _read_as(kind, f"{name}!{member}", chain((head,), pieces), longest)
+            batches = _read_as(kind, member.name, chain((head,), pieces), longest)
+            yield from with_damage(member, member.name, batches)
     if sessions is not None:
         detail = f"it holds {sessions.name}; unpack it, and name the folder"
         yield 1, Batch(malformed=[Malformed(Reason.KIND, detail, name)])
     elif not known:
         detail = f"no file in this archive, of {unknown}, is a recording"
         yield 1, Batch(malformed=[Malformed(Reason.KIND, detail, name)])
-
-
-def _pieces_of(file: Any, name: str) -> Iterator[bytes]:
-    """Return the bytes of a file of an archive, which may be compressed by itself."""
-    inner: Any = gzip.GzipFile(fileobj=file) if name.endswith(".gz") else file
-    return iter(lambda: inner.read(CHUNK), b"")
 
 
 # --- The table ------------------------------------------------------------------------------------
@@ -291,6 +311,14 @@ ARCHIVES: Final = (
 )
 
 KINDS: Final[tuple[FileKind, ...]] = (
+    FileKind(
+        "data compressed with bzip2", begins=(b"BZh",), remedy="decompress it: bunzip2 --keep FILE"
+    ),
+    FileKind(
+        "data compressed with xz",
+        begins=(b"\xfd7zXZ\0",),
+        remedy="decompress it: unxz --keep FILE",
+    ),
     FileKind("a Parquet file", begins=(b"PAR1",), remedy="write the rows as spans; " + _BY_OTLP),
     FileKind(
         "an SQLite database",
@@ -325,6 +353,12 @@ KINDS: Final[tuple[FileKind, ...]] = (
         read=_each_document(_protobuf_json),
     ),
     FileKind(
+        "spans of resources (OtlpJsonLoggingSpanExporter of the SDK for Java)",
+        keys=("resource", "scopeSpans"),
+        without=("resourceSpans",),
+        read=_each_document(_protobuf_json),
+    ),
+    FileKind(
         "traces of Jaeger",
         keys=("traceID", "spanID", "operationName"),
         read=_each_document(from_plain.jaeger),
@@ -339,6 +373,11 @@ KINDS: Final[tuple[FileKind, ...]] = (
         keys=("context", "trace_id", "span_id", "parent_id", "start_time", "resource"),
         without=("span_kind",),
         read=_each_document(from_plain.python_span),
+    ),
+    FileKind(
+        "spans that the SDK for Go printed (stdouttrace)",
+        keys=("SpanContext", "TraceID", "Parent", "StartTime"),
+        read=_each_document(from_plain.go_span),
     ),
     FileKind(
         "records of the SDK for JavaScript",
@@ -362,11 +401,40 @@ KINDS: Final[tuple[FileKind, ...]] = (
         keys=("context", "trace_id", "span_kind", "status_code"),
         remedy=_FETCH.format("phoenix"),
     ),
-    FileKind("spans of Phoenix", begins=(b"context.span_id,",), remedy=_FETCH.format("phoenix")),
     FileKind(
         "Langfuse observations",
         keys=("traceId", "parentObservationId"),
         remedy=_FETCH.format("langfuse"),
+    ),
+    FileKind(
+        "Langfuse traces",
+        keys=("userId", "sessionId", "latency", "timestamp"),
+        remedy=_FETCH.format("langfuse"),
+    ),
+    FileKind(
+        "spans of Zipkin before version 2",
+        keys=("traceId", "id", "binaryAnnotations"),
+        remedy="read them from the server, as /api/v2/traces",
+    ),
+    FileKind(
+        "spans of Zipkin",
+        keys=("traceId", "id", "timestamp", "duration", "tags"),
+        read=_each_document(from_plain.zipkin),
+    ),
+    FileKind(
+        "a list of traces of Tempo",
+        keys=("traceID", "rootServiceName"),
+        remedy=_FETCH.format("tempo"),
+    ),
+    FileKind(
+        "an MLflow trace",
+        keys=("info", "data", "spans", "request_id", "experiment_id"),
+        remedy=_FETCH.format("mlflow"),
+    ),
+    FileKind(
+        "a table of MLflow traces",
+        keys=("trace_id", "trace_metadata", "execution_duration"),
+        remedy=_FETCH.format("mlflow"),
     ),
     FileKind(
         "LangSmith runs", keys=("run_type", "dotted_order"), remedy=_FETCH.format("langsmith")
@@ -395,20 +463,63 @@ KINDS: Final[tuple[FileKind, ...]] = (
     ),
     FileKind("a LangGraph state", keys=("values", "messages", "config"), remedy=_NO_TIMES),
     FileKind("chat messages", keys=("messages", "role"), remedy=_NO_TIMES),
+    FileKind(
+        "the stream of codex exec --json",
+        keys=("type", "thread_id"),
+        without=("sessionId", "session_id", "resourceSpans"),
+        remedy="read the session file of the same run, in ~/.codex/sessions",
+    ),
+    FileKind(
+        "the stream of gemini --output-format stream-json",
+        keys=("type", "session_id", "model", "timestamp"),
+        without=("uuid", "resourceSpans"),
+        remedy="read the session file of the same run, in ~/.gemini/tmp",
+    ),
+    FileKind(
+        "prompts that Gemini CLI logged",
+        keys=("sessionId", "messageId", "message"),
+        without=("uuid", "resourceSpans"),
+        remedy="it holds prompts only; read the session files, in ~/.gemini/tmp",
+    ),
 )
 
-_DEBUG: Final = re.compile(rb"^.{0,60}\binfo\b\s+(?:ResourceSpans #|Traces\b)", re.MULTILINE)
-_NODE: Final = re.compile(rb"^\{\s*\n\s+resource: \{", re.MULTILINE)
-COLLECTOR_DEBUG: Final = FileKind(
-    "the Collector's debug output",
-    remedy="use the file exporter instead of debug: it writes OTLP-JSON lines",
+_PREFIXED: Final = re.compile(rb'^[^{\n]{1,400}\{"(?:resourceSpans|resource)"', re.MULTILINE)
+_LINE_OF_JSON: Final = re.compile(rb'^\s*[{\[]\s*["{\[\n]', re.MULTILINE)
+_BY_COLLECTOR: Final = "it is no JSON; use the OTLP exporter and a Collector with the file exporter"
+PRINTED: Final = (
+    (
+        re.compile(rb"^.{0,60}\binfo\b\s+(?:ResourceSpans #|Traces\b)", re.MULTILINE),
+        FileKind(
+            "the Collector's debug output",
+            remedy="use the file exporter instead of debug: it writes OTLP-JSON lines",
+        ),
+    ),
+    (
+        re.compile(rb"\btraceId: (?:\x1b\[\d+m)?['\"][0-9a-f]{32}['\"]"),
+        FileKind(
+            "spans that the SDK for JavaScript printed (ConsoleSpanExporter)", remedy=_BY_COLLECTOR
+        ),
+    ),
+    (
+        re.compile(rb"\bActivity\.TraceId: "),
+        FileKind("spans that the SDK for .NET printed (console exporter)", remedy=_BY_COLLECTOR),
+    ),
+    (
+        re.compile(rb"^\s*TraceId\s*: [0-9a-f]{32}\b", re.MULTILINE),
+        FileKind("spans that the SDK for Rust printed (stdout exporter)", remedy=_BY_COLLECTOR),
+    ),
+    (
+        re.compile(rb"'[^'\n]{1,200}' : [0-9a-f]{32} [0-9a-f]{16} [A-Z]+ \[tracer: "),
+        FileKind("spans that the SDK for Java printed (LoggingSpanExporter)", remedy=_BY_COLLECTOR),
+    ),
 )
-NODE_CONSOLE: Final = FileKind(
-    "spans that the SDK for JavaScript printed (ConsoleSpanExporter)",
-    remedy="they are no JSON; use the OTLP exporter and a Collector with the file exporter",
+"""Output of SDKs and the Collector for people, by a pattern of each."""
+PREFIXED_LINES: Final = FileKind(
+    "OTLP-JSON with other text before each line",
+    remedy="remove it: sed 's/^[^{]*//' FILE | otel-reliability report -",
 )
 OTLP_LINES: Final = FileKind("OTLP-JSON lines", read=decode_lines)
-UNKNOWN: Final = FileKind("no known kind: read as OTLP-JSON lines", read=decode_lines)
+UNKNOWN: Final = FileKind("no known kind: read as OTLP-JSON lines", read=_decode_unknown)
 PIPE: Final = FileKind("standard input")
 UNREADABLE: Final = FileKind("a file or folder that may not be read")
 PROTOBUF_JSON: Final = FileKind(
@@ -418,6 +529,7 @@ PROTOBUF: Final = FileKind("an OTLP request in protobuf", read=_whole_message)
 PREFIXED: Final = FileKind("OTLP requests in protobuf, each after its size", read=_length_prefixed)
 
 _KEY: Final = re.compile(rb'"([\w.@-]{1,64})"\s{0,8}:')
+_COLUMN: Final = re.compile(rb'"?[\w.@ -]{1,64}"?\r?')
 _SQLITE: Final = b"SQLite format 3\0"
 _TABLE: Final = re.compile(rb'CREATE TABLE [`"]?(\w{1,64})')
 _BASE64_ID: Final = re.compile(rb'"traceId"\s{0,8}:\s{0,8}"[A-Za-z0-9+/_-]{22}(?:==)?"')
@@ -436,26 +548,24 @@ def kind_of(head: bytes) -> FileKind:
     >>> kind_of(b'[{"traceId": "1", "id": "2", "localEndpoint": {}}]').name
     'spans of Zipkin'
     """
-    binary = _binary_kind(head)
-    if binary is not None:
-        return binary
+    other = _binary_kind(head) or _prefixed_kind(head)
+    if other is not None:
+        return other
     known = _TABLE if head.startswith(_SQLITE) else _KEY
-    keys = frozenset(found.decode() for found in known.findall(head))
+    keys = frozenset(found.decode() for found in known.findall(head)) or _columns(head)
     lines = _keys_of_lines(head)
     together = frozenset[str]().union(*lines) if lines else keys
     session = next(filter(None, map(format_of, [*lines, together])), None)
     if session is not None:
         return FileKind(f"a session of {session.agent}", session=session, remedy=_AS_FILE)
     for kind in KINDS:
-        if (kind.begins or kind.keys) and kind.fits(head, keys):
+        if kind.fits(head, keys):
             return kind
     if "resourceSpans" in keys and _BASE64_ID.search(head):
         return PROTOBUF_JSON
-    if not keys and _DEBUG.search(head):
-        return COLLECTOR_DEBUG
-    if not keys and _NODE.search(head):
-        return NODE_CONSOLE
-    return UNKNOWN if keys.isdisjoint(_SIGNALS) else OTLP_LINES
+    if not keys.isdisjoint(_SIGNALS):
+        return OTLP_LINES
+    return next((kind for form, kind in PRINTED if form.search(head)), UNKNOWN)
 
 
 def beginning(pieces: Iterator[bytes]) -> bytes:
@@ -477,6 +587,18 @@ def _binary_kind(head: bytes) -> FileKind | None:
         return PREFIXED
     # the head of an archive holds those of files in it
     return next((each for each in ARCHIVES if each.fits(head, frozenset())), None)
+
+
+def _prefixed_kind(head: bytes) -> FileKind | None:
+    is_prefixed = not _LINE_OF_JSON.search(head) and _PREFIXED.search(head)
+    return PREFIXED_LINES if is_prefixed else None
+
+
+def _columns(head: bytes) -> frozenset[str]:
+    """Return the names of a table's columns, where the first line is those."""
+    names = head.partition(b"\n")[0].split(b",")
+    is_table = len(names) > 2 and all(map(_COLUMN.fullmatch, names))
+    return frozenset(name.strip(b'\r "').decode() for name in names) if is_table else frozenset()
 
 
 def _keys_of_lines(head: bytes) -> list[frozenset[str]]:

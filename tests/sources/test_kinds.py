@@ -39,6 +39,8 @@ READ = [
     "a24_otlp.zip",
     "a24b_otlp.tar.gz",
 ]
+OTLP = "a00_otlp_lines.jsonl"
+PYTHON = "a03c_to_json_lines.jsonl"
 NAMED = {
     "a07_phoenix_spans.jsonl": "Phoenix",
     "a07b_phoenix_spans.csv": "Phoenix",
@@ -129,6 +131,133 @@ def test_archives_of_several_kinds_are_read(tmp_path: Path) -> None:
         assert [problem.place for problem in problems] == [f"{path}!a16_atif.json"]
 
 
+def go_of(span: dict[str, Any]) -> dict[str, Any]:
+    """The span of a file of Python's console exporter, as the SDK for Go prints it."""
+
+    def attributes(given: dict[str, Any]) -> list[dict[str, Any]]:
+        return [{"Key": key, "Value": {"Type": "", "Value": value}} for key, value in given.items()]
+
+    trace_id = span["context"]["trace_id"].removeprefix("0x")
+    own = span["context"]["span_id"].removeprefix("0x")
+    above = (span["parent_id"] or "0x" + "0" * 16).removeprefix("0x")
+    status = span["status"]
+    return {
+        "Name": span["name"],
+        "SpanContext": {"TraceID": trace_id, "SpanID": own, "TraceFlags": "01"},
+        "Parent": {"TraceID": trace_id, "SpanID": above},
+        "SpanKind": 1,
+        "StartTime": span["start_time"].replace("Z", "999Z"),
+        "EndTime": span["end_time"].replace("Z", "999Z"),
+        "Attributes": attributes(span["attributes"]),
+        "Events": [
+            {
+                "Name": event["name"],
+                "Time": event["timestamp"],
+                "Attributes": attributes(event["attributes"]),
+            }
+            for event in span["events"]
+        ],
+        "Links": None,
+        "Status": {
+            "Code": status["status_code"].capitalize(),
+            "Description": status.get("description", ""),
+        },
+        "Resource": attributes(span["resource"]["attributes"]),
+        "InstrumentationScope": {"Name": "agent", "Version": ""},
+    }
+
+
+def lines_of(name: str) -> list[Any]:
+    return [json.loads(line) for line in shared(f"corpora/files/{name}").read_text().splitlines()]
+
+
+def elastic() -> str:
+    hits = [
+        {"_source": {**span, "process": trace["processes"][span["processID"]]}}
+        for trace in documents_of("a05_jaeger_ui.json")["data"]
+        for span in trace["spans"]
+    ]
+    return json.dumps({"took": 1, "hits": {"hits": hits}}, indent=1)
+
+
+def zipkin_without_endpoints() -> str:
+    spans = [span for trace in documents_of("a06_zipkin.json") for span in trace]
+    kept = [{key: span[key] for key in span if key != "localEndpoint"} for span in spans]
+    return json.dumps(kept)
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        lambda: "".join(json.dumps(go_of(span), indent=2) + "\n" for span in lines_of(PYTHON)),
+        lambda: "".join(json.dumps(go_of(span)) + "\n" for span in lines_of(PYTHON)),
+        lambda: "".join(
+            json.dumps(each) + "\n" for line in lines_of(OTLP) for each in line["resourceSpans"]
+        ),
+        lambda: "".join(json.dumps([line]) + "\n" for line in lines_of(OTLP)),
+        elastic,
+        zipkin_without_endpoints,
+    ],
+)
+def test_neighbours_of_known_kinds_give_the_same_runs(
+    tmp_path: Path, written: Callable[[], str]
+) -> None:
+    path = tmp_path / "spans.json"
+    path.write_text(written())
+    found, problems = runs_of(path)
+    wanted, _ = runs_of(shared(f"corpora/files/{OTLP}"))
+
+    assert problems == []
+    assert [run.path for run in found] == [run.path for run in wanted]
+    assert [run.tokens for run in found] == [run.tokens for run in wanted]
+    assert [run.ended_in_error for run in found] == [run.ended_in_error for run in wanted]
+
+
+ID = "5b8aa5a2d2c872e8321cf37308d69df2"
+
+
+@pytest.mark.parametrize(
+    ("written", "named", "works"),
+    [
+        ("id,timestamp,name,userId,sessionId,latency\n1,2,3,4,5,6\n", "Langfuse traces", "fetch"),
+        ('"id","traceId","parentObservationId"\r\n1,2,3\r\n', "Langfuse", "fetch langfuse"),
+        ("id,name,run_type,dotted_order\n1,2,3,4\n", "LangSmith runs", "fetch langsmith"),
+        ("name,context.trace_id,context.span_id\n1,2,3\n", "Phoenix", "fetch phoenix"),
+        (
+            '{"info": {"request_id": "1", "experiment_id": "0"}, "data": {"spans": []}}',
+            "MLflow",
+            "fetch mlflow",
+        ),
+        ('{"traces": [{"traceID": "1", "rootServiceName": "x"}]}', "Tempo", "fetch tempo"),
+        ('[{"traceId": "1", "id": "2", "binaryAnnotations": []}]', "before version 2", "api/v2"),
+        (f"Activity.TraceId:   {ID}\n" * 3, ".NET", "Collector"),
+        (f"\tTraceId      : {ID}\n" * 3, "Rust", "Collector"),
+        (f"INFO: 'chat' : {ID} {ID[:16]} INTERNAL [tracer: x:]\n" * 3, "Java", "Collector"),
+        (f"app-1  | {{\napp-1  |   traceId: '{ID}',\n" * 3, "JavaScript", "Collector"),
+        (f"{{\n  traceId: \x1b[32m'{ID}'\x1b[39m,\n}}\n" * 3, "JavaScript", "Collector"),
+        ('[x] INFO app - {"resource": {}, "scopeSpans": []}\n' * 3, "other text", "sed"),
+        ('app-1  | {"resourceSpans": []}\n' * 3, "other text", "sed"),
+        ('{"type": "thread.started", "thread_id": "t"}\n' * 3, "codex exec", "~/.codex/sessions"),
+        ('[{"sessionId": "1", "messageId": 0, "message": "x"}]', "prompts", "~/.gemini/tmp"),
+        ("2026 INFO hello\n" * 400, "none of 400 lines", "otel_reliability.record"),
+        ('{"hello": 1}', "no kind of file that is known", "otel_reliability.record"),
+        (b"BZh91AY&SY", "bzip2", "bunzip2"),
+        (b"\xfd7zXZ\0\0", "xz", "unxz"),
+    ],
+)
+def test_neighbours_that_are_not_read_are_named_once(
+    tmp_path: Path, written: str | bytes, named: str, works: str
+) -> None:
+    path = tmp_path / "export"
+    path.write_bytes(written.encode() if isinstance(written, str) else written)
+    found, problems = runs_of(path)
+
+    assert found == []
+    assert [(each.reason, each.place) for each in problems] == [(Reason.KIND, str(path))]
+    assert named in problems[0].detail
+    assert works in problems[0].detail
+
+
 def test_files_of_no_known_kind_in_an_archive_are_passed_over(tmp_path: Path) -> None:
     path = tmp_path / "all.zip"
     with zipfile.ZipFile(path, "w") as archive:
@@ -158,12 +287,14 @@ def test_damage_inside_of_an_archive_is_named(tmp_path: Path) -> None:
     path = tmp_path / "all.zip"
     with zipfile.ZipFile(path, "w") as archive:
         archive.write(inner, "inner.zip")
-        archive.writestr("cut.jsonl.gz", gzip.compress(b"{}" * 1_000)[:-20])
+        archive.writestr(
+            "cut.jsonl.gz", gzip.compress(shared(f"corpora/files/{OTLP}").read_bytes())[:-20]
+        )
     _, problems = runs_of(path)
 
     assert [problem.detail for problem in problems] == [
         "a zip archive in another archive is not read; unpack it",
-        "the zip archive is damaged or encrypted",
+        "the gzip data ends in the middle; what came before it was read",
     ]
 
 

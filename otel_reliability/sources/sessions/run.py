@@ -315,7 +315,7 @@ class Seen:
 
     def __init__(self) -> None:
         self.problems: list[Malformed] = []
-        """What could not be read since they were passed on."""
+        """Problems of files that were not passed on yet."""
         self._ids: set[int] = set()
 
     def add(self, kind: str, identifier: str) -> bool:
