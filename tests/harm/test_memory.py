@@ -77,7 +77,7 @@ def grown(door: str, collect: str, warm: int, spans: int) -> int:
     ids=["processor, collected", "processor, never collected", "exporter"],
 )
 def test_memory_is_steady(door: str, collect: str) -> None:
-    assert grown(door, collect, 15_000, 20_000) < 8 * 1024 * 1024
+    assert grown(door, collect, 10_000, 15_000) < 6 * 1024 * 1024
 
 
 @pytest.mark.soak
