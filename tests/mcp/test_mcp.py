@@ -16,8 +16,10 @@ from typing import Any, Final, TypeAlias
 import pytest
 from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
+from mcp.server.mcpserver import MCPServer
 from msgspec.structs import replace
 
+from otel_reliability.cli.app import app
 from otel_reliability.errors import ReliabilityError
 from otel_reliability.mcp import RunningService
 from otel_reliability.model.span import RawSpan, Resource
@@ -25,6 +27,7 @@ from otel_reliability.recording import Recording
 from otel_reliability.report.build import report_of
 from otel_reliability.report.json import plain
 from otel_reliability.testing import write_otlp
+from tests.cli.command_line import call
 from tests.real.ports import HOST, free_port
 from tests.real.waiting import until
 from tests.real.web import answers
@@ -94,9 +97,22 @@ def by_stdio(*args: object) -> Any:
     return stdio_client(StdioServerParameters(command=sys.executable, args=command(*args), env=ENV))
 
 
+def in_process(*args: object) -> MCPServer:
+    """The server that the command would run. A process of its own takes a second to begin."""
+    made: list[MCPServer] = []
+
+    def keep(server: MCPServer) -> None:
+        made.append(server)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(MCPServer, "run", keep)
+        app.main(["mcp", *map(str, args)], standalone_mode=False)
+    return made[0]
+
+
 def test_tools_only_read_and_describe_themselves(file: Path) -> None:
     async def ask() -> list[Any]:
-        async with Client(by_stdio(file)) as client:
+        async with Client(in_process(file)) as client:
             return (await client.list_tools()).tools
 
     tools = asyncio.run(ask())
@@ -111,7 +127,7 @@ def test_answers_are_those_of_the_report(file: Path) -> None:
     clerk, support = plain(report_of(recording.close()))["agents"]
 
     listed, explained, unusual, changed = asked(
-        by_stdio(file),
+        in_process(file),
         ("list_agents", {}),
         ("explain_score", {"agent": "clerk"}),
         ("unusual_runs", {"agent": "support"}),
@@ -143,7 +159,7 @@ def test_two_recordings_are_compared(file: Path, tmp_path: Path) -> None:
     old = write_otlp(tmp_path / "old.jsonl", runs(*STEADY))
 
     support, clerk = asked(
-        by_stdio("--baseline", old, file),
+        in_process("--baseline", old, file),
         ("compare_versions", {"agent": "support"}),
         ("compare_versions", {"agent": "clerk"}),
     )
@@ -161,10 +177,10 @@ def test_two_versions_are_compared(tmp_path: Path) -> None:
         ("compare_versions", {"agent": "support", "before": "1.0", "after": "3.0"}),
     ]
 
-    recorded, unknown = asked(by_stdio(write_otlp(tmp_path / "spans.jsonl", spans)), *calls)
+    recorded, unknown = asked(in_process(write_otlp(tmp_path / "spans.jsonl", spans)), *calls)
     with serving({"metrics": {"min_runs": 2}}) as service:
         service.send(spans)
-        served, _ = asked(by_stdio("--url", service.url("ui")), *calls)
+        served, _ = asked(in_process("--url", service.url("ui")), *calls)
 
     [agent] = recorded["agents"]
     entropy = agent["metrics"]["path_entropy"]
@@ -181,7 +197,7 @@ def test_two_versions_are_compared(tmp_path: Path) -> None:
 
 def test_target_is_checked_as_by_the_gate(file: Path) -> None:
     held, failed, few = asked(
-        by_stdio(file),
+        in_process(file),
         ("check_target", {"agent": "support", "target": "retry_explosion<=0"}),
         ("check_target", {"agent": "support", "target": "score>100"}),
         ("check_target", {"agent": "support", "target": "score>=1", "min_runs": 50}),
@@ -194,7 +210,7 @@ def test_target_is_checked_as_by_the_gate(file: Path) -> None:
 
 def test_errors_say_what_to_do(file: Path) -> None:
     wrong_agent, wrong_metric, no_baseline, listed = asked(
-        by_stdio(file),
+        in_process(file),
         ("explain_score", {"agent": "suport"}),
         ("check_target", {"agent": "support", "target": "scor>=80"}),
         ("compare_versions", {"agent": "support"}),
@@ -212,7 +228,7 @@ def test_a_recording_that_grows_is_read_again(tmp_path: Path) -> None:
 
     async def ask() -> list[int]:
         found: list[int] = []
-        async with Client(by_stdio(file)) as client:
+        async with Client(in_process(file)) as client:
             for spans in ((), runs("search", first=50)):
                 with file.open("a", encoding="utf-8") as out:
                     out.write(write_otlp(tmp_path / "more.jsonl", spans).read_text())
@@ -240,7 +256,7 @@ def test_service_answers_through_its_api(service: Running) -> None:
     api = json.loads(service.get("ui", "/api/v1/agents/shop/support").body)["agents"][0]
 
     listed, explained, unusual, changed, checked, wrong = asked(
-        by_stdio("--url", service.url("ui")),
+        in_process("--url", service.url("ui")),
         ("list_agents", {}),
         ("explain_score", {"agent": "shop/support"}),
         ("unusual_runs", {"agent": "support"}),
@@ -268,14 +284,13 @@ def test_service_answers_through_its_api(service: Running) -> None:
         (("--http", "nowhere", "FILE"), "an address that only this machine reaches"),
     ],
 )
-def test_bad_usage_is_refused(file: Path, args: tuple[str, ...], message: str) -> None:
-    given = [str(file) if arg == "FILE" else arg for arg in args]
-    done = subprocess.run(
-        [sys.executable, *command(*given)], env=ENV, capture_output=True, text=True, check=False
-    )
+def test_bad_usage_is_refused(
+    file: Path, args: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    done = call(capsys, "mcp", *(file if arg == "FILE" else arg for arg in args))
 
-    assert done.returncode == 2
-    assert message in done.stderr
+    assert done.code == 2
+    assert message in done.err
 
 
 def test_an_address_that_is_no_service_is_named() -> None:
