@@ -291,6 +291,7 @@ class RunBuilder:
             request=request_of(tree, members, root),
             flaws=_flaws(draft, cut, lacks_calls=usage.lacks_calls),
             outcome_key=notes.outcome_key,
+            first_step=_first_step(models, steps),
         )
 
     def _key(self, agent: str | None, span: AgentSpan) -> AgentKey:
@@ -560,6 +561,19 @@ def _observed_steps(draft: _Draft, models: list[ModelSpan]) -> tuple[list[Step],
     elif unclaimed is not None and root is not None and unclaimed.may_be_of(root):
         tools = Tools.UNOBSERVABLE
     return steps, tools
+
+
+def _first_step(models: Sequence[ModelSpan], steps: Sequence[Step]) -> str | None:
+    """Return the id of the first response, else of the first call; None for one that several
+    responses of the run have, which identifies none.
+    """
+    ids = [facts.response_id for _, facts in models if facts.response_id is not None]
+    if ids:
+        return ids[0] if ids.count(ids[0]) == 1 else None
+    for step in steps:
+        if step.call.call_id is not None:
+            return f"{step.call.name} {step.call.call_id}"
+    return None
 
 
 def _still_waits(tree: SpanTree, pending: Sequence[int], members: Sequence[int]) -> bool:

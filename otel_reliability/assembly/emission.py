@@ -20,6 +20,7 @@ from otel_reliability.assembly.buffers import TraceBuffer
 from otel_reliability.assembly.final_ids import FinalIds, remember
 from otel_reliability.assembly.memory import Memory
 from otel_reliability.assembly.rebuild import Rebuilt
+from otel_reliability.assembly.replayed_runs import ReplayedRuns
 from otel_reliability.assembly.strays import Strays, count_hollow, is_hollow
 from otel_reliability.model.run import CloseReason, Run, RunChange, RunEvent
 from otel_reliability.model.span import STEPS, AgentSpan, Evaluation, TraceId
@@ -39,13 +40,14 @@ class Emitter:
         self.accounts = Accounts()
         self._memory = memory
         self._events: list[RunEvent] = []
+        self._replayed = ReplayedRuns(memory.settings, memory.find)
         self._strays = Strays(self.accounts.spans) if has_strays else None
 
     def take_events(self, *, hold: bool = False) -> list[RunEvent]:
         """Return what was emitted since the last call. `hold`: runs that a later trace may concern
         become final at `release`.
         """
-        events = self._events
+        events = self._replayed.pass_on(self._events)
         self._events = []
         if self._strays is not None:
             return self._strays.pass_on(events, hold=hold)
@@ -53,6 +55,11 @@ class Emitter:
             if event.change is _FINAL and is_hollow(event.run):
                 count_hollow(self.accounts.spans, event.run)
         return [event for event in events if not is_hollow(event.run)]
+
+    def restore_final(self, run: Run) -> None:
+        """Remember a run that became final before a restart."""
+        self._memory.keep(run)
+        self._replayed.restore_final(run)
 
     def release(self) -> list[RunEvent]:
         """Return the events of the runs that were held."""

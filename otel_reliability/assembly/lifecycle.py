@@ -23,7 +23,9 @@ Each room has one concern:
 - `progress`: how far each unit has come, where one closes before the others.
 - `emission`: events about runs, and what became of each span.
 - `strays`: tool calls in traces of their own, beside agents of the same service. It changes events
-  on their way out, since it needs several traces; nothing else does.
+  on their way out, since it needs several traces.
+- `replayed_runs`: runs that a durable engine reports again in another trace. It changes events on
+  their way out, too.
 - `memory`: what is remembered of traces whose runs are final.
 - `late_roots`: roots of runs that are final.
 - `late_outcomes`: outcomes that were reported for runs which are still to be built.
@@ -292,7 +294,7 @@ class Assembler:
                 if buffer.joined:
                     continue
                 self._finalize(buffer, now)
-            self._memory.forget(trace_id)
+            self._memory.take(trace_id)
             self._intake.opened.pop(trace_id, None)
         return self._emitter.take_events(hold=True)
 
@@ -597,4 +599,4 @@ class Assembler:
         arrive.
         """
         for run in runs:
-            self._memory.keep(run)
+            self._emitter.restore_final(run)

@@ -68,7 +68,7 @@ class Memory:
 
     def __init__(self, settings: OutcomeSettings) -> None:
         self.ids = self.spans = 0
-        self._settings = settings
+        self.settings = settings
         self._tables: deque[OrderedDict[TraceId, PackedIds]] = deque([OrderedDict()])
         self._connecting: dict[TraceId, Sequence[AgentSpan]] = {}
         self._runs: OrderedDict[TraceId, dict[SpanId | str, bytes]] = OrderedDict()
@@ -105,11 +105,6 @@ class Memory:
             self._drop(trace_id)
         return final
 
-    def forget(self, trace_id: TraceId) -> None:
-        """Forget a trace and its final runs."""
-        self.take(trace_id)
-        self._forget_runs(trace_id)
-
     def forget_oldest(self, horizon: float = inf) -> bool:
         """Forget the trace that became final first, and its runs; False: none became so at
         `horizon` or before.
@@ -142,6 +137,12 @@ class Memory:
             self._run_count -= len(dropped)
             self._lost_steps.discard(trace_id)
 
+    def find(self, trace_id: TraceId, run_id: str) -> Run | None:
+        """Return a final run; None where it is not kept any longer."""
+        known = self._runs.get(trace_id, {})
+        packed = known.get(run_id) or known.get(bytes.fromhex(run_id.partition("-")[2][:16]))
+        return None if packed is None else unpack_run(packed[1:])
+
     def evaluate(self, evaluation: Evaluation, trace_id: TraceId) -> Replaced | None:
         """Return the final run that an evaluation is about, as it was and as it is now (the same if
         nothing is new). None: unknown.
@@ -155,7 +156,7 @@ class Memory:
         if packed is None:
             return None
         run = unpack_run(packed[1:])
-        evaluated = with_evaluation(run, evaluation, self._settings)
+        evaluated = with_evaluation(run, evaluation, self.settings)
         if evaluated is not run:
             self.keep(evaluated)
         return Replaced(run, evaluated)
@@ -177,7 +178,7 @@ class Memory:
         if is_root(span):
             run = unpack_run(packed[1:])
             lost_steps = span.trace_id in self._lost_steps
-            found = completed(run, span, self._settings, lost_steps=lost_steps)
+            found = completed(run, span, self.settings, lost_steps=lost_steps)
             known[span.span_id] = packed
             self.keep(found)
             return Replaced(run, found)

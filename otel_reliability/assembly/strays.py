@@ -152,6 +152,9 @@ class Strays:
                 if len(self._held) > MAX_HELD:
                     oldest = self._held.popitem(last=False)[1]
                     found.extend(self._changed(RunEvent(_FINAL, oldest)))
+            elif run.run_id in self._held and event.change is RunChange.REVISED:
+                self._held[run.run_id] = run
+                found.extend(self._changed(event))
             else:
                 found.extend(self._changed(event))
         return found

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple
 
+from otel_reliability.assembly.replayed_runs import ReplayedRuns
 from otel_reliability.config import Settings
 from otel_reliability.engine import Engine
 from otel_reliability.kafka.partition_values import KeyValues, PartitionValues
@@ -64,6 +65,7 @@ class PartitionAgents:
             settings, clock=lambda: self.now, wall=self.wall, places_return=True, pinned=pinned
         )
         self.recording = SeriesRecording(self.engine, Registry(self.wall))
+        self._replayed = ReplayedRuns(settings.outcome, lambda _trace_id, _run_id: None)
         self._values = PartitionValues(store)
         self._retention = Retention.of(settings)
         self._wait = settings.assembly.remember
@@ -87,7 +89,7 @@ class PartitionAgents:
         record = read(message.value) if message.value else None
         self.tick(now)
         if record is not None:
-            self.engine.receive_events(list(self._events(record)))
+            self._receive(self._events(record))
         return ()
 
     def tick(self, now: float) -> None:
@@ -95,7 +97,7 @@ class PartitionAgents:
         self.now = max(self.now, now)
         while self._open and self._is_over(next(iter(self._open.values()))):
             run_id, known = self._open.popitem(last=False)
-            self.engine.receive_events(self._end(run_id, known.run))
+            self._receive(self._end(run_id, known.run))
         self.engine.tick()
 
     def save(self) -> None:
@@ -124,6 +126,10 @@ class PartitionAgents:
         self._values.put(_HEAD, None, [self.now, self._row])
 
     # --- Records ----------------------------------------------------------------------------------
+
+    def _receive(self, events: Iterable[RunEvent]) -> None:
+        """Receive events of runs, of which some may be reported again in another trace."""
+        self.engine.receive_events(self._replayed.pass_on(events))
 
     def _events(self, record: RunRecord) -> Iterator[RunEvent]:
         """Yield what a record changes. Records may come twice, late and in any order."""
@@ -229,7 +235,7 @@ class PartitionAgents:
             run = None if body is None else unpack_run(body)
             self._open[run_id] = _Known(revision, run, since)
             if run is not None:
-                self.engine.receive_events([RunEvent(RunChange.CLOSED, run)])
+                self._receive([RunEvent(RunChange.CLOSED, run)])
         self._final.update(sorted(found[_FINAL], key=lambda one: one[1]))
         self.recording.discard()
         for name, part in self._parts.items():

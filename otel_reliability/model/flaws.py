@@ -24,6 +24,7 @@ LOST_MODEL_CALLS: Final = "model_calls_lost"
 SESSION_FILE: Final = "session_file_partial"
 SPLIT_TRACE: Final = "split_trace"
 RUN_REPLAYED: Final = "run_replayed"
+REPLAYS: Final = "replays"
 INVENTED_SESSIONS: Final = "conversation_invented"
 DUPLICATE_SPANS: Final = "duplicate_span"
 LATE_SPANS: Final = "late_span"
@@ -289,6 +290,13 @@ FLAWS: Final[tuple[Flaw, ...]] = (
         "runs that a durable engine executed again, step by step",
         "none where steps have ids: each counts once",
         "record spans in activities only, or use the engine's replay-safe tracer",
+    ),
+    Flaw(
+        REPLAYS,
+        "runs that begin with the same response as another run",
+        "number of runs, paths, tokens, outcomes: a replayed run counts twice",
+        "set gen_ai.conversation.id; record spans in activities only; leave out mocks and caches",
+        decisive=True,
     ),
     Flaw(
         UNKNOWN_SCOPE,

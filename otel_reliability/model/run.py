@@ -157,7 +157,8 @@ class Run(Struct, frozen=True, gc=False, array_like=True):
     are the latest of each name, sorted by name. `request` is the sketch of what the user asked;
     None where that is not known. `flaws` are the kinds of flaws of its telemetry that its other
     fields do not show (`model.flaws`). `outcome_key` is the hash of the business key by which an
-    outcome can name the run later.
+    outcome can name the run later. `first_step` is the id of its first model response, else of its
+    first tool call; None where they have no id that identifies them.
     """
 
     run_id: str
@@ -198,6 +199,7 @@ class Run(Struct, frozen=True, gc=False, array_like=True):
     request: bytes | None = None
     flaws: tuple[str, ...] = ()
     outcome_key: str | None = None
+    first_step: str | None = None
 
     @property
     def success(self) -> bool | None:

@@ -184,6 +184,18 @@ def executed_again() -> Spans:
     return [root, *steps, *again]
 
 
+def begun_alike() -> Spans:
+    """Two runs that nothing connects but the id of a response."""
+    found: Spans = []
+    for number in (1, 2):
+        own = run_spans(number, "a")
+        said = model(9, 1, 100.2, tokens=50)
+        attributes = {**said.attributes, "gen_ai.response.id": "r1"}
+        said = replace(said, trace_id=own[0].trace_id, parent_id=own[0].span_id)
+        found += [*own, replace(said, attributes=attributes)]
+    return found
+
+
 PLANTED: dict[str, Callable[[], Spans]] = {
     "time_unit": wrong_unit,
     "root_missing": rootless,
@@ -200,6 +212,7 @@ PLANTED: dict[str, Callable[[], Spans]] = {
     "service_missing": nameless,
     "conversation_invented": own_conversations,
     "run_replayed": executed_again,
+    "replays": begun_alike,
     "orphan_span": orphans,
     "annotation_lost": above_two_runs,
     "duplicate_span": lambda: [*runs("a"), *runs("a")],
