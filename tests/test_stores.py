@@ -38,6 +38,12 @@ class Refusal(NamedTuple):
     headers: Mapping[str, str] = {}
 
 
+class Raw(NamedTuple):
+    """An answer that is no JSON, or not all of it."""
+
+    body: bytes
+
+
 NOT_FOUND = Refusal(404)
 
 
@@ -62,7 +68,9 @@ class Server:
                 self.send_response(status)
                 for name, value in headers.items():
                     self.send_header(name, value)
-                content = json.dumps(found).encode() if status == 200 else b""
+                is_raw = isinstance(found, Raw)
+                content = found.body if is_raw else json.dumps(found).encode()
+                content = content if status == 200 else b""
                 self.send_header("Content-Length", str(len(content)))
                 self.end_headers()
                 self.wfile.write(content)
@@ -388,6 +396,52 @@ def test_client_gives_up_where_the_store_refuses(serve: Callable[[Answer], Serve
     assert len(server.seen) == 1
 
 
+@pytest.mark.parametrize("store", ["phoenix", "mlflow", "langfuse", "langsmith"])
+def test_a_page_that_repeats_ends_the_reading(
+    serve: Callable[[Answer], Server], store: str
+) -> None:
+    pages = {
+        "data": [],
+        "traces": [],
+        "items": [],
+        "next_cursor": "same",
+        "next_page_token": "same",
+        "meta": {"cursor": "same"},
+        "experiments": [{"experiment_id": "1"}],
+    }
+    server = serve(lambda path, _, __: [{"id": "p"}] if path == "/sessions" else pages)
+
+    with pytest.raises(StoreError, match="a page that it answered with before"):
+        list(STORES[store].fetch(Client(server.url), WEEK, None, lambda _: False))
+    assert len(server.seen) < 6
+
+
+@pytest.mark.parametrize(
+    ("body", "asked", "said"),
+    [(b'{"data": [', 6, "the answer is cut off"), (b"<html>Sign in</html>", 1, "no JSON")],
+)
+def test_client_asks_again_where_an_answer_is_cut_off(
+    serve: Callable[[Answer], Server], body: bytes, asked: int, said: str
+) -> None:
+    server = serve(always(lambda: Raw(body)))
+
+    with pytest.raises(StoreError, match=said):
+        Client(server.url, sleep=lambda _: None).get("/x")
+    assert len(server.seen) == asked
+
+
+@pytest.mark.parametrize("asked_for", ["nan", "inf", "soon", "-1"])
+def test_client_waits_a_while_where_a_store_asks_for_no_time(
+    serve: Callable[[Answer], Server], asked_for: str
+) -> None:
+    answers: Iterator[Any] = iter([Refusal(429, {"Retry-After": asked_for}), {"fine": 1}])
+    waits: list[float] = []
+    server = serve(always(lambda: next(answers)))
+
+    assert Client(server.url, sleep=waits.append).get("/x") == {"fine": 1}
+    assert waits == [0.0 if asked_for == "-1" else 1.0]
+
+
 def test_client_sends_no_credentials_to_another_host(serve: Callable[[Answer], Server]) -> None:
     other = serve(always(dict[str, Any]))
     server = serve(always(lambda: Refusal(302, {"Location": f"{other.url}/x"})))
@@ -427,4 +481,72 @@ def test_fetch_goes_on_where_it_stopped(serve: Callable[[Answer], Server], tmp_p
 
     assert second.exit_code == 0
     assert "1 traces fetched from jaeger, 2 were there already" in second.stderr
-    assert output.read_bytes().count(ids[2].encode()) == 2
+    assert output.read_bytes() == whole
+
+
+def listing(ids: list[str]) -> Answer:
+    """A Jaeger that lists these traces for each search, and holds each of them."""
+
+    def document(some: list[str]) -> Any:
+        spans = [{"traceId": each, "spanId": "1" * 16, "name": "a"} for each in some]
+        return {"result": {"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]}}
+
+    return lambda path, _, __: document(
+        ids if path == "/api/v3/traces" else [path.rpartition("/")[2]]
+    )
+
+
+def test_fetch_keeps_a_last_line_that_only_lacks_its_end(
+    serve: Callable[[Answer], Server], tmp_path: Path
+) -> None:
+    ids = [f"{number:032x}" for number in (1, 2)]
+    output = tmp_path / "spans.jsonl"
+    arguments = ["jaeger", "--project", "a", "--url", serve(listing(ids)).url, "-o", str(output)]
+    assert CliRunner().invoke(command, arguments).exit_code == 0
+    whole = output.read_bytes()
+    output.write_bytes(whole.rstrip())
+    again = CliRunner().invoke(command, arguments)
+
+    assert "0 traces fetched from jaeger, 2 were there already" in again.stderr
+    assert output.read_bytes() == whole
+
+
+def test_fetch_says_which_traces_a_store_left_out(serve: Callable[[Answer], Server]) -> None:
+    """A period of a second cannot be halved, and holds as many as the store answers with."""
+    server = serve(listing([f"{number:032x}" for number in range(1, 101)]))
+    client = Client(server.url)
+    second = Period(1_790_000_000 * SECOND, 1_790_000_001 * SECOND)
+    found = [*STORES["jaeger"].fetch(client, second, "a", lambda _: False)]
+
+    assert len(found) == 100
+    [note] = client.notes
+    assert "100 traces or more began within" in note
+
+
+def test_fetch_says_how_to_go_on_after_a_failure(
+    serve: Callable[[Answer], Server], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ids = [f"{number:032x}" for number in (1, 2)]
+
+    def answer(path: str, query: Query, body: Any) -> Any:
+        return Refusal(403) if path.endswith(ids[1]) else listing(ids)(path, query, body)
+
+    output = tmp_path / "spans.jsonl"
+    url = serve(answer).url
+    done = call(capsys, "fetch", "jaeger", "--project", "a", "--url", url, "-o", output, "-q")
+
+    assert done.code == 2
+    assert "status 403; the credentials do not permit it. 1 traces were fetched before" in done.err
+    assert "call again with the same --output" in done.err
+    assert output.read_bytes().count(b"\n") == 1
+
+
+def test_a_store_without_traces_in_the_period_gives_none(
+    serve: Callable[[Answer], Server], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = tmp_path / "spans.jsonl"
+    url = serve(listing([])).url
+    done = call(capsys, "fetch", "jaeger", "--project", "a", "--url", url, "-o", output, "-q")
+
+    assert (done.code, output.read_bytes()) == (0, b"")
+    assert "0 traces fetched from jaeger." in done.err

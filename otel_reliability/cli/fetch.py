@@ -80,22 +80,36 @@ def command(
         allowed = f"more than {NOT_YET_S} seconds ago"
         raise ConfigurationError("--since", since, allowed, "write it like 7d")
     known = _fetched(output)
+    before = len(known)
     fetched = 0
     with ExitStack() as stack:
         file = stack.enter_context(_writer(output))
         progress = stack.enter_context(_progress(hidden=quiet or not sys.stderr.isatty()))
         task = progress.add_task(f"fetching from {store}", total=None)
         where = project or first_of(env, chosen.project)
-        for trace in chosen.fetch(client, period, where, known.__contains__):
-            line = json.dumps(trace.document, ensure_ascii=False) + "\n"
-            file.write(line.encode("utf-8", "replace"))
-            file.flush()
-            fetched += 1
-            progress.update(task, description=f"fetching from {store}: {fetched:,} traces")
-    before = f", {len(known):,} were there already" if known else ""
-    print(f"{fetched:,} traces fetched from {store}{before}.", file=sys.stderr)
+        try:
+            for trace in chosen.fetch(client, period, where, known.__contains__):
+                if trace.trace_id in known:
+                    continue  # the store listed it twice
+                line = json.dumps(trace.document, ensure_ascii=False) + "\n"
+                file.write(line.encode("utf-8", "replace"))
+                file.flush()
+                known.add(trace.trace_id)
+                fetched += 1
+                progress.update(task, description=f"fetching from {store}: {fetched:,} traces")
+        except SourceError as error:
+            raise SourceError(f"{error} {_so_far(fetched, output)}") from error
+    there = f", {before:,} were there already" if before else ""
+    print(f"{fetched:,} traces fetched from {store}{there}.", file=sys.stderr)
+    for note in dict.fromkeys(client.notes):
+        print(note, file=sys.stderr)
     if chosen.loses and fetched:
         print(f"{store} {chosen.loses}: what depends on it is unknown.", file=sys.stderr)
+
+
+def _so_far(fetched: int, output: Path | None) -> str:
+    remedy = "call again with" + (" the same" if output else "") + " --output FILE to go on there"
+    return f"{fetched:,} traces were fetched before; {remedy}."
 
 
 def _headers(given: tuple[str, ...]) -> dict[str, str]:
@@ -113,20 +127,32 @@ def _headers(given: tuple[str, ...]) -> dict[str, str]:
 
 
 def _fetched(output: Path | None) -> set[str]:
-    """Return the traces that a file holds, by id. A line that was cut off is ended, and none."""
+    """Return the traces that a file holds, by id. A last line that was cut off is removed: its trace
+    is fetched again.
+    """
     if output is None or not output.exists():
         return set()
     found: set[str] = set()
-    is_whole = True
+    line = b""
     with output.open("rb+") as file:
         for line in file:
-            is_whole = line.endswith(b"\n")
-            first = _TRACE_ID.search(line) if is_whole else None
+            first = _TRACE_ID.search(line) if line.endswith(b"\n") or _is_json(line) else None
             if first is not None:
                 found.add(first[1].decode().lower())
-        if not is_whole:
-            file.write(b"\n")
+        if line and not line.endswith(b"\n"):
+            if _is_json(line):
+                file.write(b"\n")
+            else:
+                file.truncate(file.seek(0, os.SEEK_END) - len(line))
     return found
+
+
+def _is_json(line: bytes) -> bool:
+    try:
+        json.loads(line)
+    except ValueError:
+        return False
+    return True
 
 
 def _writer(output: Path | None) -> IO[bytes]:

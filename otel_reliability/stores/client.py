@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import email.utils
 import ipaddress
+import math
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from http.client import HTTPException, HTTPMessage
 from typing import IO, Any, Final, TypeAlias
 from urllib.error import HTTPError, URLError
@@ -19,6 +20,7 @@ from urllib.request import HTTPRedirectHandler, Request, build_opener
 import msgspec
 
 from otel_reliability.errors import ConfigurationError, SourceError
+from otel_reliability.sources.otlp_json import record, text
 
 ATTEMPTS: Final = 6
 """Times that a request is sent before its failure counts."""
@@ -30,6 +32,7 @@ MAX_ANSWER: Final = 256 * 1024 * 1024
 PASSING: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
 """Statuses after which the same request may succeed."""
 NOT_FOUND: Final = 404
+_REDIRECTED: Final = "; redirects to another host are not followed, name it with --url"
 
 Params: TypeAlias = Iterable[tuple[str, str]]
 
@@ -73,6 +76,8 @@ class Client:
             remedy = "use https, or unset the credentials"
             raise ConfigurationError("--url", shown, "safe for credentials", remedy)
         self.base = base.rstrip("/")
+        self.notes: list[str] = []
+        """Facts about what was read that a user must know, such as traces that a store left out."""
         self._headers = {"Accept": "application/json", **(headers or {})}
         self._sleep = sleep
         self._open = build_opener(_SameHost).open
@@ -96,10 +101,14 @@ class Client:
             request.add_unredirected_header(name, value)
         for attempt in range(1, ATTEMPTS + 1):
             pause = float(2 ** (attempt - 1))
+            body = b""
             try:
                 with self._open(request, timeout=TIMEOUT_S) as answer:
                     body = answer.read(MAX_ANSWER + 1)
-                break
+                if len(body) > MAX_ANSWER:
+                    longest = f"the answer is longer than {MAX_ANSWER} bytes"
+                    raise StoreError(f"{self.base}{path}: {longest}.")
+                return msgspec.json.decode(body)
             except HTTPError as error:
                 error.close()
                 asked_for = _pause_of(error.headers.get("Retry-After"))
@@ -114,18 +123,39 @@ class Client:
                         f"{self.base}{path}: no answer ({kind}); is the store running there? "
                         "Name it with --url."
                     ) from None
+            except (msgspec.DecodeError, RecursionError):
+                is_cut = body.lstrip()[:1] in (b"{", b"[")  # else another program answers there
+                if attempt == ATTEMPTS or not is_cut:
+                    why = "cut off" if is_cut else "no JSON; check --url"
+                    raise StoreError(f"{self.base}{path}: the answer is {why}.") from None
             self._sleep(min(pause, LONGEST_WAIT_S))
-        else:
-            raise AssertionError("the last attempt returns or raises")
-        if len(body) > MAX_ANSWER:
-            raise StoreError(f"{self.base}{path}: the answer is longer than {MAX_ANSWER} bytes.")
-        try:
-            return msgspec.json.decode(body)
-        except (msgspec.DecodeError, RecursionError):
-            raise StoreError(f"{self.base}{path}: the answer is no JSON; check --url.") from None
+        raise AssertionError("the last attempt returns or raises")
+
+    def pages(
+        self, ask: Callable[[str], Any], cursor_of: Callable[[dict[str, Any]], object]
+    ) -> Iterator[dict[str, Any]]:
+        """Yield the answers of a list page by page: `ask` returns the one at a cursor, `cursor_of`
+        the next one, if any. Raises `StoreError` where a cursor returns.
+        """
+        seen = {""}
+        cursor = ""
+        while True:
+            answer = record(ask(cursor))
+            yield answer
+            cursor = text(cursor_of(answer))
+            if not cursor:
+                return
+            if cursor in seen:
+                said = "the store answers with a page that it answered with before"
+                raise StoreError(f"{self.base}: {said}; what came before it was read.")
+            seen.add(cursor)
 
     def _says(self, path: str, status: int) -> str:
         hint = {
+            301: _REDIRECTED,
+            302: _REDIRECTED,
+            307: _REDIRECTED,
+            308: _REDIRECTED,
             401: "; set the credentials in the store's own environment variables",
             403: "; the credentials do not permit it",
             404: "; check --url and --project",
@@ -154,9 +184,11 @@ def _pause_of(header: str | None) -> float | None:
     if header is None:
         return None
     try:
-        return max(float(header), 0.0)
+        seconds = float(header)
     except ValueError:
         pass
+    else:
+        return max(seconds, 0.0) if math.isfinite(seconds) else None
     try:
         at = email.utils.parsedate_to_datetime(header)
     except ValueError:

@@ -51,6 +51,7 @@ def _search(client: Client, service: str, period: Period) -> Iterator[str]:
         for half in period.halves():
             yield from _search(client, service, half)
     else:
+        client.notes += [period.left_out(TRACES)] if len(found) >= TRACES else []
         yield from found
 
 

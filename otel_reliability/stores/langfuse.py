@@ -57,33 +57,34 @@ def fetch(client: Client, period: Period, project: str | None, known: Known) -> 
 def _pages(
     client: Client, params: Sequence[tuple[str, str]], limit: int
 ) -> Iterator[dict[str, Any]]:
-    cursor = ""
-    while True:
+    def ask(cursor: str) -> Any:
         more = [("cursor", cursor)] if cursor else []
-        answer = record(client.get(_OBSERVATIONS, [*params, ("limit", str(limit)), *more]))
+        return client.get(_OBSERVATIONS, [*params, ("limit", str(limit)), *more])
+
+    for answer in client.pages(ask, _cursor_of):
         yield from map(record, items(answer.get("data")))
-        cursor = text(record(answer.get("meta")).get("cursor"))
-        if not cursor:
-            return
+
+
+def _cursor_of(answer: Mapping[str, Any]) -> object:
+    return record(answer.get("meta")).get("cursor")
 
 
 def _scores(client: Client, period: Period) -> dict[str, list[RawEvent]]:
     """Return the scores since the period began, by what they are of; older servers have none."""
     params = [("fromTimestamp", iso(period.start_ns)), ("fields", "details,subject")]
     found: list[Mapping[str, Any]] = []
-    cursor = ""
-    while True:
+
+    def ask(cursor: str) -> Any:
         more = [("cursor", cursor)] if cursor else []
-        try:
-            answer = client.get("/api/public/v3/scores", [*params, ("limit", "100"), *more])
-        except StoreError as error:
-            if error.status != NOT_FOUND:
-                raise
-            return {}
-        found += map(record, items(record(answer).get("data")))
-        cursor = text(record(record(answer).get("meta")).get("cursor"))
-        if not cursor:
-            return scores_of(found)
+        return client.get("/api/public/v3/scores", [*params, ("limit", "100"), *more])
+
+    try:
+        for answer in client.pages(ask, _cursor_of):
+            found += map(record, items(answer.get("data")))
+    except StoreError as error:
+        if error.status != NOT_FOUND:
+            raise
+    return scores_of(found)
 
 
 def scores_of(scores: Sequence[Mapping[str, Any]]) -> dict[str, list[RawEvent]]:

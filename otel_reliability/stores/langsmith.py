@@ -72,23 +72,20 @@ def _runs(
     }
     if trace_id is None:
         body["max_start_time"] = iso(period.end_ns)
+
+    def ask(cursor: str) -> Any:
+        return client.post(_NEW, {**body, **({"cursor": cursor} if cursor else {})})
+
     try:
-        first = client.post(_NEW, body)
+        for answer in client.pages(ask, lambda answer: answer.get("next_cursor")):
+            for run in map(record, items(answer.get("items"))):
+                is_root = not items(run.get("parent_run_ids"))
+                if is_root if trace_id is None else run.get("trace_id") == trace_id:
+                    yield run
     except StoreError as error:
         if error.status != NOT_FOUND:
             raise
         yield from _old_runs(client, project_id, period, trace_id)
-        return
-    answer = record(first)
-    while True:
-        for run in map(record, items(answer.get("items"))):
-            is_root = not items(run.get("parent_run_ids"))
-            if is_root if trace_id is None else run.get("trace_id") == trace_id:
-                yield run
-        cursor = text(answer.get("next_cursor"))
-        if not cursor:
-            return
-        answer = record(client.post(_NEW, {**body, "cursor": cursor}))
 
 
 def _old_runs(
@@ -100,24 +97,27 @@ def _old_runs(
         body["filter"] = f'lt(start_time, "{iso(period.end_ns)}")'
     else:
         body["trace"] = trace_id
-    while True:
-        answer = record(client.post(_OLD, body))
+
+    def ask(cursor: str) -> Any:
+        return client.post(_OLD, {**body, **({"cursor": cursor} if cursor else {})})
+
+    for answer in client.pages(ask, lambda answer: record(answer.get("cursors")).get("next")):
         yield from map(record, items(answer.get("runs")))
-        cursor = text(record(answer.get("cursors")).get("next"))
-        if not cursor:
-            return
-        body["cursor"] = cursor
 
 
 def _feedback(client: Client, ids: Sequence[str]) -> dict[str, list[RawEvent]]:
     found: list[Mapping[str, Any]] = []
     for some in chunks(ids, _IDS):
         offset = 0
+        last: list[Any] = []
         while True:
             params = [("limit", str(_PAGE)), ("offset", str(offset))]
             page = items(client.get("/feedback", [("run", each) for each in some] + params))
+            if page == last:
+                break
             found += map(record, page)
             offset += len(page)
+            last = page
             if len(page) < _PAGE:
                 break
     return feedback_of(found)

@@ -103,13 +103,13 @@ def _search(
             "max_results": _PAGE,
             "order_by": ["timestamp_ms ASC"],
         }
-        while True:
-            answer = record(client.post(f"{_API}/search", body))
+
+        def ask(token: str, body: Mapping[str, Any] = body) -> Any:
+            more = {"page_token": token} if token else {}
+            return client.post(f"{_API}/search", {**body, **more})
+
+        for answer in client.pages(ask, lambda answer: answer.get("next_page_token")):
             yield from map(record, items(answer.get("traces")))
-            token = text(answer.get("next_page_token"))
-            if not token:
-                break
-            body["page_token"] = token
 
 
 def _traces(client: Client, ids: Sequence[str]) -> Iterator[Trace]:

@@ -81,14 +81,13 @@ def pages(
     client: Client, path: str, params: Sequence[tuple[str, str]], limit: int = _PAGE
 ) -> Iterator[dict[str, Any]]:
     """Yield the records of a list, page by page."""
-    cursor = ""
-    while True:
+
+    def ask(cursor: str) -> Any:
         more = [("cursor", cursor)] if cursor else []
-        answer = record(client.get(path, [*params, ("limit", str(limit)), *more]))
+        return client.get(path, [*params, ("limit", str(limit)), *more])
+
+    for answer in client.pages(ask, lambda answer: answer.get("next_cursor")):
         yield from map(record, items(answer.get("data")))
-        cursor = text(answer.get("next_cursor"))
-        if not cursor:
-            return
 
 
 def _traces(client: Client, base: str, project: str, ids: Sequence[str]) -> Iterator[Trace]:

@@ -55,6 +55,7 @@ def _search(client: Client, query: str, period: Period) -> Iterator[str]:
         for half in period.halves():
             yield from _search(client, query, half)
     else:
+        client.notes += [period.left_out(TRACES)] if len(traces) >= TRACES else []
         for trace in map(record, traces):
             yield text(trace.get("traceID")).zfill(32)  # leading zeros are left out
 

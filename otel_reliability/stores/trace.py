@@ -33,6 +33,13 @@ class Period(NamedTuple):
         """True where each half is a second or longer."""
         return self.end_ns - self.start_ns >= 2 * SECOND and self.halves()[0] != self
 
+    def left_out(self, number: int) -> str:
+        """Return the sentence about a period that cannot be halved and holds more traces."""
+        return (
+            f"{number:,} traces or more began within {iso(self.start_ns)} and {iso(self.end_ns)}, "
+            "and the store answers with no more at once: some are missing."
+        )
+
     def pieces(self, longest_s: int) -> Iterator[Period]:
         """Yield periods of at most this length, in order."""
         step = longest_s * SECOND
