@@ -4,6 +4,7 @@ stands for GitHub's API.
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -11,20 +12,24 @@ import subprocess
 import sys
 import sysconfig
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import redirect_stderr, redirect_stdout
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import pytest
 import yaml
 
+from action import gate
+from otel_reliability.cli.app import app
 from otel_reliability.testing import write_otlp
 from tests.experiments.agents import PLAIN_AGENT
 from tests.report.build import runs
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 ACTION: Final = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
+STEP: Final = ACTION["runs"]["steps"][-1]
 STEADY: Final = ("search book",) * 25
 VARIED: Final = ("search book", "pay search", "pay", "search pay book pay", "book search") * 5
 COMMENTS: Final = re.compile(r"/repos/agents/shop/issues/7/comments\?per_page=100&page=(\d+)")
@@ -109,9 +114,49 @@ def github() -> Iterator[GitHub]:
     server.server_close()
 
 
+Run: TypeAlias = Callable[[Path, Mapping[str, str]], tuple[int, str]]
+"""How the step is run, in a folder and an environment: its exit code and its log."""
+
+
+def as_runner(folder: Path, env: Mapping[str, str]) -> tuple[int, str]:
+    """Run the command of the step as a runner does, in processes of its own."""
+    programs = folder / "runner" / "otel-reliability" / "bin"
+    programs.mkdir(parents=True, exist_ok=True)
+    (programs / "python").write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    (programs / "python").chmod(0o755)
+    shell = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", STEP["run"]]
+    done = subprocess.run(
+        shell, cwd=folder, env={**os.environ, **env}, capture_output=True, text=True, check=False
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+def in_process(folder: Path, env: Mapping[str, str]) -> tuple[int, str]:
+    """Run the script of the step and the commands that it calls in this process: each takes half a
+    second to begin.
+    """
+    log = io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(log), redirect_stderr(log):
+        patch.chdir(folder)
+        patch.setattr(gate, "_ours", ours)
+        return gate.main(env), log.getvalue()
+
+
+def ours(*args: str) -> subprocess.CompletedProcess[str]:
+    """Run one of our commands."""
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err), pytest.raises(SystemExit) as raised:
+        app(list(args), prog_name="otel-reliability")
+    return subprocess.CompletedProcess(
+        args, int(raised.value.code or 0), out.getvalue(), err.getvalue()
+    )
+
+
 def act(
     folder: Path,
     github: GitHub,
+    run: Run = in_process,
+    /,
     *,
     event: Any = None,
     without: str = "",
@@ -126,15 +171,10 @@ def act(
         "token": "secret",
         **{name.replace("_", "-"): value for name, value in inputs.items()},
     }
-    step = ACTION["runs"]["steps"][-1]
     given = {
         name: re.sub(r"\$\{\{ inputs\.([\w-]+) \}\}", lambda found: values[found[1]], text)
-        for name, text in step["env"].items()
+        for name, text in STEP["env"].items()
     }
-    programs = folder / "runner" / "otel-reliability" / "bin"
-    programs.mkdir(parents=True, exist_ok=True)
-    (programs / "python").write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
-    (programs / "python").chmod(0o755)
     (folder / "event.json").write_text(
         json.dumps({"pull_request": {"number": 7}} if event is None else event)
     )
@@ -142,7 +182,6 @@ def act(
     for file in files.values():
         file.write_text("")
     env = {
-        **os.environ,
         **given,
         **{name: str(file) for name, file in files.items()},
         "GITHUB_ACTION_PATH": str(ROOT),
@@ -152,12 +191,9 @@ def act(
         "PYTHONPATH": str(ROOT),
         "RUNNER_TEMP": str(folder / "runner"),
     }
-    env = {name: value for name, value in env.items() if name != without}
-    shell = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]]
-    done = subprocess.run(shell, cwd=folder, env=env, capture_output=True, text=True, check=False)
-    return Done(
-        done.returncode, done.stdout + done.stderr, *(file.read_text() for file in files.values())
-    )
+    env.pop(without, None)
+    code, log = run(folder, env)
+    return Done(code, log, *(file.read_text() for file in files.values()))
 
 
 def test_summary_and_comment_show_values_intervals_and_changes(
@@ -169,6 +205,7 @@ def test_summary_and_comment_show_values_intervals_and_changes(
     done = act(
         tmp_path,
         github,
+        as_runner,
         recordings="new*.jsonl",
         baseline="old.jsonl",
         require="score>=99\nretry_explosion<=0",
@@ -354,6 +391,7 @@ def test_experiment_decides_and_its_sentences_stand_first(tmp_path: Path, github
     done = act(
         tmp_path,
         github,
+        as_runner,
         experiment="tasks.jsonl",
         agent=f"{sys.executable} agent.py",
         require="success_rate>=0.7",
