@@ -517,18 +517,18 @@ def _change(
     if before.value is None or after.value is None:
         return ComparedReading(
             change=None,
-            verdict="gained" if before.value is None else "lost",
+            result="gained" if before.value is None else "lost",
             more_than_chance=None,
             before=before,
             after=after,
         )
     difference = after.value - before.value
     if abs(difference) < SAME_BELOW:
-        verdict = "same"
+        result = "same"
     elif spec.direction == "neutral":
-        verdict = "changed"
+        result = "changed"
     else:
-        verdict = "better" if (difference > 0) == (spec.direction == "higher") else "worse"
+        result = "better" if (difference > 0) == (spec.direction == "higher") else "worse"
     return ComparedReading(
-        change=difference, verdict=verdict, more_than_chance=clear, before=before, after=after
+        change=difference, result=result, more_than_chance=clear, before=before, after=after
     )

@@ -140,14 +140,14 @@ def summary(findings: Sequence[ChangeResult]) -> str:
     >>> summary([ChangeResult(None, ChangeView(Result.NO_RESULT, "", "none"))])
     '1 without a result'
     """
-    verdicts = Counter(finding.change.verdict for finding in findings)
+    results = Counter(finding.change.result for finding in findings)
     words = {
         Result.CHANGED: "changed",
         Result.NO_CHANGE: "unchanged",
         Result.NO_RESULT: "without a result",
     }
     return ", ".join(
-        f"{verdicts[verdict]} {word}" for verdict, word in words.items() if verdicts[verdict]
+        f"{results[result]} {word}" for result, word in words.items() if results[result]
     )
 
 
@@ -246,7 +246,7 @@ def _detected(
         since_time = instant(found.alarms[-1].signals[0].since_ns)[:19]
         since_command = f"report --agent {shlex.quote(clean(key.agent))} --since {since_time}Z"
     view = ChangeView(
-        verdict=found.result,
+        result=found.result,
         sentence=clean(of_recording(found), MAX_SENTENCE),
         state=STATES[found.result],
         note=_measured_against(key, pinned) if pinned else "",
@@ -295,7 +295,7 @@ def _compared(
             f"before and {found.after:,} after"
         )
     view = ChangeView(
-        verdict=result,
+        result=result,
         sentence=sentence,
         state=STATES[result],
         note=note,
@@ -379,7 +379,7 @@ def finding_object(finding: ChangeResult) -> dict[str, Any]:
 def render(findings: Sequence[ChangeResult], settings: ChangeSettings, console: Console) -> None:
     """Print a sentence for each agent, those that changed first, and how far it can be trusted."""
     order = list(SYMBOLS)
-    for finding in sorted(findings, key=lambda one: order.index(one.change.verdict)):
+    for finding in sorted(findings, key=lambda one: order.index(one.change.result)):
         console.print(_agent(finding))
     console.print()
     console.print(Text(f"{count(len(findings), 'agent')}: {summary(findings)}", "bold"))
@@ -406,7 +406,7 @@ def render(findings: Sequence[ChangeResult], settings: ChangeSettings, console: 
 
 
 def _agent(finding: ChangeResult) -> RenderableType:
-    symbol, colour = SYMBOLS[finding.change.verdict]
+    symbol, colour = SYMBOLS[finding.change.result]
     where = "" if finding.key is None else place(finding.key)
     title = Text.assemble(
         (f"{symbol} ", colour), (finding.name, "bold"), (f"  {where}" if where else "", "dim")

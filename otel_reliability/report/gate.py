@@ -148,7 +148,7 @@ def _states(
     results: Sequence[TargetResult], changes: Sequence[ChangeResult]
 ) -> Counter[TargetState]:
     return Counter(
-        [*(result.state for result in results), *(OF_CHANGE[one.change.verdict] for one in changes)]
+        [*(result.state for result in results), *(OF_CHANGE[one.change.result] for one in changes)]
     )
 
 
@@ -353,10 +353,10 @@ def render(
         if rest:
             more = f"and {count(len(rest), 'more number')} of {target.text}: {summary(rest)}"
             console.print(Padding(Text(more, "dim"), (0, 0, 0, 2)))
-    for one in sorted(changes, key=lambda one: PRECEDENCE.index(OF_CHANGE[one.change.verdict])):
+    for one in sorted(changes, key=lambda one: PRECEDENCE.index(OF_CHANGE[one.change.result])):
         _print(
             f"{one.name}: {one.change.sentence}",
-            OF_CHANGE[one.change.verdict],
+            OF_CHANGE[one.change.result],
             one.change.note,
             console,
         )
@@ -383,7 +383,7 @@ def document(
         "flagged": flagged(results),
         "verdicts": [_object(result) for result in results],
         "changes": [
-            {**finding_object(one), "state": OF_CHANGE[one.change.verdict].name.lower()}
+            {**finding_object(one), "state": OF_CHANGE[one.change.result].name.lower()}
             for one in changes
         ],
     }

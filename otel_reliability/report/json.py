@@ -96,7 +96,7 @@ def _object(view: Any) -> dict[str, Any]:
         if field.metadata.get("merged"):
             found |= plain(value)
         elif field.metadata.get("json", True) and not _is_default(field, value):
-            found[field.name] = plain(value)
+            found[field.metadata.get("name", field.name)] = plain(value)
     return found
 
 

@@ -52,7 +52,7 @@ def render_gate(results: Sequence[TargetResult], changes: Sequence[ChangeResult]
             "\n".join(filter(None, (result.doubt, *result.reasons))),
         )
     for one in changes:
-        state = OF_CHANGE[one.change.verdict]
+        state = OF_CHANGE[one.change.result]
         _case(suite, f"no change [{one.name}]", state, "change", one.change.sentence)
     return _written(suites)
 

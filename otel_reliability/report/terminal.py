@@ -176,8 +176,8 @@ def _history(agent: AgentView) -> Iterator[Text]:
 
 def _change(agent: AgentView) -> Iterator[Text]:
     if agent.change is not None:
-        symbol, colour = SYMBOLS[agent.change.verdict]
-        changed = agent.change.verdict is Result.CHANGED
+        symbol, colour = SYMBOLS[agent.change.result]
+        changed = agent.change.result is Result.CHANGED
         first, *more = lines(agent.change)
         first.stylize("bold" if changed else "dim")
         yield Text.assemble((f"{symbol} ", colour), ("Behaviour: ", "dim"), first)

@@ -37,6 +37,8 @@ HIDDEN: Final[Mapping[str, bool]] = {"json": False}
 """Metadata of a field that is not part of the JSON document."""
 MERGED: Final[Mapping[str, bool]] = {"merged": True}
 """Metadata of a value whose items are fields of the object itself in JSON."""
+CALLED_VERDICT: Final[Mapping[str, str]] = {"name": "verdict"}
+"""Metadata of a result under the name that version 1 of the JSON document has for it."""
 
 
 class Instant(int):
@@ -254,7 +256,7 @@ class ChangeView:
     one.
     """
 
-    verdict: Result
+    result: Result = field(metadata=CALLED_VERDICT)
     sentence: str
     state: str = field(metadata=HIDDEN)
     note: str = ""
@@ -397,7 +399,7 @@ class ComparedReading:
     """
 
     change: float | None
-    verdict: str
+    result: str = field(metadata=CALLED_VERDICT)
     more_than_chance: bool | None
     before: ReadingView
     after: ReadingView

@@ -203,7 +203,7 @@ def _alike(agent: AgentView) -> str:
     """
     if agent.tier is None:
         return ""
-    if agent.change is not None and agent.change.verdict is Result.CHANGED:
+    if agent.change is not None and agent.change.result is Result.CHANGED:
         return f"{agent.tier.meaning}, but the behaviour changed"
     if agent.flags:
         return f"{agent.tier.meaning}, with a warning below"
@@ -434,13 +434,13 @@ def about_chance(each: AgentComparison) -> str:
 def compared(name: str, number: ComparedReading) -> str:
     """Return how a number changed, and whether by more than chance."""
     if number.change is None:
-        return f"not enough data {'before' if number.verdict == 'gained' else 'now'}"
-    if number.verdict == "same":
+        return f"not enough data {'before' if number.result == 'gained' else 'now'}"
+    if number.result == "same":
         return "the same"
     sign = "+" if number.change > 0 else MINUS
     words = {None: "", True: ", more than chance", False: ", within chance"}
     amount = measured(ALL_SPECS[name], abs(number.change))
-    return f"{sign}{amount} {number.verdict}{words[number.more_than_chance]}"
+    return f"{sign}{amount} {number.result}{words[number.more_than_chance]}"
 
 
 def moved(each: AgentComparison) -> tuple[dict[str, ComparedReading], list[str]]:
@@ -448,9 +448,9 @@ def moved(each: AgentComparison) -> tuple[dict[str, ComparedReading], list[str]]
     that stayed the same.
     """
     changed = {
-        name: one for name, one in each.metrics.items() if one.verdict not in {"same", "changed"}
+        name: one for name, one in each.metrics.items() if one.result not in {"same", "changed"}
     }
-    return changed, [name for name, one in each.metrics.items() if one.verdict == "same"]
+    return changed, [name for name, one in each.metrics.items() if one.result == "same"]
 
 
 # --- Caveats --------------------------------------------------------------------------------------

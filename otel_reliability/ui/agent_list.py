@@ -103,7 +103,7 @@ def line_of(
 
 def line_of_view(agent: AgentView) -> AgentLine:
     """Return the line of an agent of a report."""
-    changed = agent.change is not None and agent.change.verdict is Result.CHANGED
+    changed = agent.change is not None and agent.change.result is Result.CHANGED
     costs = {cost.name: cost.points for cost in agent.findings.costs if cost.points is not None}
     scored = _scored(agent.metrics.__getitem__, costs)
     return AgentLine(agent.key, agent.runs, agent.end, agent.history, changed, **scored)

@@ -77,7 +77,7 @@ def page(findings: Sequence[ChangeResult], width: int = 300) -> str:
 def test_each_agent_has_a_verdict_of_its_own() -> None:
     observations = {SUPPORT: CHANGED, REFUNDS: exchangeable(140, 2), STAGED: exchangeable(30)}
     findings = detected(observations, SETTINGS, {})
-    assert [(one.key, one.change.verdict) for one in findings] == [
+    assert [(one.key, one.change.result) for one in findings] == [
         (REFUNDS, Result.NO_CHANGE),
         (SUPPORT, Result.CHANGED),
         (STAGED, Result.NO_RESULT),
@@ -92,10 +92,10 @@ def test_a_reference_recording_stands_for_the_agents_it_holds() -> None:
     observations = {SUPPORT: exchangeable(40, 5, longer=4), REFUNDS: exchangeable(140, 2)}
     support, refunds = sorted(
         detected(observations, SETTINGS, {SUPPORT: exchangeable(100)}),
-        key=lambda one: one.change.verdict.value,
+        key=lambda one: one.change.result.value,
     )
-    assert (support.change.verdict, support.change.note) == (Result.CHANGED, PINNED)
-    assert (refunds.change.verdict, refunds.change.note) == (Result.NO_CHANGE, NOT_PINNED)
+    assert (support.change.result, support.change.note) == (Result.CHANGED, PINNED)
+    assert (refunds.change.result, refunds.change.note) == (Result.NO_CHANGE, NOT_PINNED)
     assert {one.change.note for one in detected(observations, SETTINGS, {})} == {""}
 
 
@@ -112,13 +112,13 @@ def test_a_reference_of_another_place_stands_for_who_has_its_name_alone() -> Non
     (unsure,) = detected(observations, SETTINGS, several)
     (absent,) = detected(observations, SETTINGS, ReferenceByName({REFUNDS: exchangeable(100)}))
 
-    assert (by_name.change.verdict, by_name.change.note) == (
+    assert (by_name.change.result, by_name.change.note) == (
         Result.CHANGED,
         f"{BY_NAME} ({place(elsewhere)})",
     )
-    assert (exact.change.verdict, exact.change.note) == (Result.CHANGED, PINNED)
-    assert (unsure.change.verdict, unsure.change.note) == (Result.NO_RESULT, SEVERAL)
-    assert (absent.change.verdict, absent.change.note) == (Result.NO_RESULT, NOT_PINNED)
+    assert (exact.change.result, exact.change.note) == (Result.CHANGED, PINNED)
+    assert (unsure.change.result, unsure.change.note) == (Result.NO_RESULT, SEVERAL)
+    assert (absent.change.result, absent.change.note) == (Result.NO_RESULT, NOT_PINNED)
 
 
 def test_two_recordings_are_compared_agent_by_agent() -> None:
@@ -126,7 +126,7 @@ def test_two_recordings_are_compared_agent_by_agent() -> None:
     late = AgentKey("", "other", "", "late")
     after = {SUPPORT: samples(60, 2, longer=4), late: samples(60, 3)}
     findings = compared(before, after)
-    assert {one.key.agent: one.change.verdict for one in findings if one.key is not None} == {
+    assert {one.key.agent: one.change.result for one in findings if one.key is not None} == {
         "support": Result.CHANGED,
         "refunds": Result.NO_RESULT,
         "late": Result.NO_RESULT,
@@ -149,7 +149,7 @@ def test_agents_are_paired_by_key_then_by_name_then_alone() -> None:
 
 def test_without_any_agent_there_is_no_verdict() -> None:
     for findings in (detected({}, SETTINGS, {}), compared({}, {})):
-        assert [(one.key, one.change.verdict) for one in findings] == [(None, Result.NO_RESULT)]
+        assert [(one.key, one.change.result) for one in findings] == [(None, Result.NO_RESULT)]
         assert "the recording" in page(findings)
 
 

@@ -34,11 +34,11 @@ def test_each_number_changes_for_better_or_worse_and_is_weighed_against_chance(
 ) -> None:
     found = changes(compared(tmp_path, STEADY, WILD))
 
-    assert found["path_entropy"].verdict == "worse"
-    assert found["path_similarity"].verdict == "worse"
-    assert found["window.runs"].verdict == "same"
+    assert found["path_entropy"].result == "worse"
+    assert found["path_similarity"].result == "worse"
+    assert found["window.runs"].result == "same"
     assert (found["path_entropy"].before.runs, found["path_entropy"].after.runs) == (12, 12)
-    assert changes(compared(tmp_path, WILD, STEADY))["score"].verdict == "better"
+    assert changes(compared(tmp_path, WILD, STEADY))["score"].result == "better"
 
     assert found["path_entropy"].more_than_chance is True
     assert all(
@@ -50,8 +50,8 @@ def test_each_number_changes_for_better_or_worse_and_is_weighed_against_chance(
 def test_evidence_that_one_side_lacks_is_neither_better_nor_worse(tmp_path: Path) -> None:
     judged = attempts("t", True, True)
 
-    assert changes(compared(tmp_path, STEADY, judged))["pass_hat_k"].verdict == "gained"
-    assert changes(compared(tmp_path, judged, STEADY))["pass_hat_k"].verdict == "lost"
+    assert changes(compared(tmp_path, STEADY, judged))["pass_hat_k"].result == "gained"
+    assert changes(compared(tmp_path, judged, STEADY))["pass_hat_k"].result == "lost"
 
 
 def test_agents_of_one_side_are_named(tmp_path: Path) -> None:
