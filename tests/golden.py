@@ -96,11 +96,12 @@ def plain(value: Any) -> Any:
 
 def _comparable(run: Run) -> dict[str, Any]:
     """Return a run without what depends on arrival, and without what the recorded truth does not
-    have: `has_effect`, `cached_tokens`, `first_step`, the mark of a command, and `compressions` and `flaws` where there
+    have: `has_effect`, `cached_tokens`, ids of responses, the mark of a command, and `compressions` and `flaws` where there
     is none.
     """
     found = {**plain(run), "closed_by": None}
-    del found["first_step"]
+    for name in ("first_step", "last_response", "previous_response"):
+        del found[name]
     for name in ("compressions", "flaws"):
         if not found[name]:
             del found[name]

@@ -292,6 +292,10 @@ class RunBuilder:
             flaws=_flaws(draft, cut, lacks_calls=usage.lacks_calls),
             outcome_key=notes.outcome_key,
             first_step=_first_step(models, steps),
+            last_response=next(
+                (facts.response_id for _, facts in reversed(models) if facts.response_id), None
+            ),
+            previous_response=_continued(models),
         )
 
     def _key(self, agent: str | None, span: AgentSpan) -> AgentKey:
@@ -573,6 +577,15 @@ def _first_step(models: Sequence[ModelSpan], steps: Sequence[Step]) -> str | Non
     for step in steps:
         if step.call.call_id is not None:
             return f"{step.call.name} {step.call.call_id}"
+    return None
+
+
+def _continued(models: Sequence[ModelSpan]) -> str | None:
+    """Return the response that the first call of a run continues, which none of its own gave."""
+    for _, facts in models:
+        if facts.previous_response is not None:
+            own = {one.response_id for _, one in models}
+            return None if facts.previous_response in own else facts.previous_response
     return None
 
 

@@ -21,6 +21,7 @@ from otel_reliability.assembly.final_ids import FinalIds, remember
 from otel_reliability.assembly.memory import Memory
 from otel_reliability.assembly.rebuild import Rebuilt
 from otel_reliability.assembly.replayed_runs import ReplayedRuns
+from otel_reliability.assembly.response_chains import ResponseChains
 from otel_reliability.assembly.strays import Strays, count_hollow, is_hollow
 from otel_reliability.model.run import CloseReason, Run, RunChange, RunEvent
 from otel_reliability.model.span import STEPS, AgentSpan, Evaluation, TraceId
@@ -40,6 +41,7 @@ class Emitter:
         self.accounts = Accounts()
         self._memory = memory
         self._events: list[RunEvent] = []
+        self._chains = ResponseChains(memory.find)
         self._replayed = ReplayedRuns(memory.settings, memory.find)
         self._strays = Strays(self.accounts.spans) if has_strays else None
 
@@ -47,7 +49,7 @@ class Emitter:
         """Return what was emitted since the last call. `hold`: runs that a later trace may concern
         become final at `release`.
         """
-        events = self._replayed.pass_on(self._events)
+        events = self._replayed.pass_on(self._chains.pass_on(self._events))
         self._events = []
         if self._strays is not None:
             return self._strays.pass_on(events, hold=hold)
@@ -59,6 +61,7 @@ class Emitter:
     def restore_final(self, run: Run) -> None:
         """Remember a run that became final before a restart."""
         self._memory.keep(run)
+        self._chains.restore_final(run)
         self._replayed.restore_final(run)
 
     def release(self) -> list[RunEvent]:

@@ -24,6 +24,7 @@ Each room has one concern:
 - `emission`: events about runs, and what became of each span.
 - `strays`: tool calls in traces of their own, beside agents of the same service. It changes events
   on their way out, since it needs several traces.
+- `response_chains`: conversations whose turns name the response that they continue; as above.
 - `replayed_runs`: runs that a durable engine reports again in another trace. It changes events on
   their way out, too.
 - `memory`: what is remembered of traces whose runs are final.

@@ -1,5 +1,6 @@
 """Owners: the agent, and its invocation, that a model or tool span says it belongs to, whatever its
-convention. Assembly compares them with the span's parents, which a lost context makes wrong.
+convention, and the response that it continues. Assembly compares them with the span's parents,
+which a lost context makes wrong.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from otel_reliability.model.span import InvocationFacts, ModelFacts, ToolFacts
 
 AGENT_NAMES: Final = ("gen_ai.agent.name", "ai.telemetry.functionId")
 INVOCATION_IDS: Final = ("gen_ai.agent.call.id",)
-KEYS: Final = frozenset({*AGENT_NAMES, *INVOCATION_IDS})
+PREVIOUS_RESPONSE: Final = "gen_ai.request.previous_response.id"
+KEYS: Final = frozenset({*AGENT_NAMES, *INVOCATION_IDS, PREVIOUS_RESPONSE})
 
 
 def completed(answer: Answer, keys: AbstractSet[str], span: SpanView) -> Answer:
@@ -28,4 +30,6 @@ def completed(answer: Answer, keys: AbstractSet[str], span: SpanView) -> Answer:
         facts = replace(facts, invocation_id=own(values.identifier, *INVOCATION_IDS))
     if isinstance(facts, ModelFacts | ToolFacts):
         facts = replace(facts, agent=values.first(span, AGENT_NAMES, values.name))
+    if isinstance(facts, ModelFacts) and PREVIOUS_RESPONSE in keys:
+        facts = replace(facts, previous_response=own(values.identifier, PREVIOUS_RESPONSE))
     return replace(answer, facts=facts)

@@ -158,7 +158,8 @@ class Run(Struct, frozen=True, gc=False, array_like=True):
     None where that is not known. `flaws` are the kinds of flaws of its telemetry that its other
     fields do not show (`model.flaws`). `outcome_key` is the hash of the business key by which an
     outcome can name the run later. `first_step` is the id of its first model response, else of its
-    first tool call; None where they have no id that identifies them.
+    first tool call; None where they have no id that identifies them. `last_response` is the id of
+    its last model response, `previous_response` that of the response that it continues.
     """
 
     run_id: str
@@ -200,6 +201,8 @@ class Run(Struct, frozen=True, gc=False, array_like=True):
     flaws: tuple[str, ...] = ()
     outcome_key: str | None = None
     first_step: str | None = None
+    last_response: str | None = None
+    previous_response: str | None = None
 
     @property
     def success(self) -> bool | None:

@@ -377,7 +377,7 @@ class ModelFacts(Struct, frozen=True, gc=False, array_like=True):
     message of the user. `cost` is in USD, where it is reported. `provider` serves the model. Of the
     input tokens, `cached` were read from the provider's cache and `cache_written` were written to
     it. `agent`, `invocation_id`: as for `ToolFacts`. `emits_tools`: its framework makes a span of
-    every call that it executes.
+    every call that it executes. `previous_response`: the id of the one that it continues.
     """
 
     model: str | None = None
@@ -401,6 +401,7 @@ class ModelFacts(Struct, frozen=True, gc=False, array_like=True):
     invocation_id: str | None = None
     reasoning: str | None = None
     emits_tools: bool = False
+    previous_response: str | None = None
 
 
 class HandoffFacts(Struct, frozen=True, gc=False, array_like=True):
