@@ -102,7 +102,7 @@ class Answer(Struct, frozen=True):
     fails_with_call: bool = False
 
 
-class EventAnswer(Struct, frozen=True):
+class EventAnswer(Struct, frozen=True, kw_only=True):
     """An answer of a convention about a log event: the agent span that it stands for.
 
     - `conversation`: the id of the session; None: the event adds to the model call in whose span it
@@ -118,9 +118,9 @@ class EventAnswer(Struct, frozen=True):
     """
 
     kind: Kind
-    facts: Facts | None
-    conversation: str | None
-    identity: tuple[object, ...]
+    facts: Facts | None = None
+    conversation: str | None = None
+    identity: tuple[object, ...] = ()
     prompt: str | None = None
     duration_ms: float = 0.0
     failed: bool = False

@@ -106,11 +106,11 @@ class ClaudeCode(Convention):
         match log.name.removeprefix(PREFIX):
             case "user_prompt":
                 return EventAnswer(
-                    Kind.AGENT,
-                    InvocationFacts(name=AGENT),
-                    session,
-                    identity,
-                    prompt,
+                    kind=Kind.AGENT,
+                    facts=InvocationFacts(name=AGENT),
+                    conversation=session,
+                    identity=identity,
+                    prompt=prompt,
                     request=given.get("prompt"),
                 )
             case "tool_result":
@@ -121,14 +121,14 @@ class ClaudeCode(Convention):
                 )
                 has_commit = not failed and _details(given).get(COMMIT) is not None
                 return EventAnswer(
-                    Kind.TOOL,
-                    ToolFacts((call,)),
-                    session,
-                    identity,
-                    prompt,
-                    duration,
-                    failed,
-                    subagent,
+                    kind=Kind.TOOL,
+                    facts=ToolFacts((call,)),
+                    conversation=session,
+                    identity=identity,
+                    prompt=prompt,
+                    duration_ms=duration,
+                    failed=failed,
+                    subagent=subagent,
                     evaluation=(COMMIT_MADE, None, "pass") if has_commit else None,
                 )
             case "api_request" | "api_error" as name:
@@ -145,7 +145,14 @@ class ClaudeCode(Convention):
                 )
                 failed = name == "api_error"
                 return EventAnswer(
-                    Kind.MODEL, facts, session, identity, prompt, duration, failed, subagent
+                    kind=Kind.MODEL,
+                    facts=facts,
+                    conversation=session,
+                    identity=identity,
+                    prompt=prompt,
+                    duration_ms=duration,
+                    failed=failed,
+                    subagent=subagent,
                 )
             case "compaction":  # by its time: it may name a prompt that is long done
                 before = values.integer(given.get("pre_tokens"))
@@ -153,7 +160,13 @@ class ClaudeCode(Convention):
                 facts = CompressionFacts(before, after, values.text(given.get("trigger")))
                 failed = values.truth(given.get("success")) is False
                 return EventAnswer(
-                    Kind.COMPRESSION, facts, session, identity, None, duration, failed, subagent
+                    kind=Kind.COMPRESSION,
+                    facts=facts,
+                    conversation=session,
+                    identity=identity,
+                    duration_ms=duration,
+                    failed=failed,
+                    subagent=subagent,
                 )
             case _:
                 return None

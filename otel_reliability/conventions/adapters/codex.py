@@ -107,10 +107,9 @@ class Codex(Convention):
         match log.name:
             case "codex.user_prompt":
                 return EventAnswer(
-                    Kind.AGENT,
-                    InvocationFacts(name=AGENT),
-                    session,
-                    (),
+                    kind=Kind.AGENT,
+                    facts=InvocationFacts(name=AGENT),
+                    conversation=session,
                     request=given.get("prompt"),
                 )
             case "codex.tool_result":
@@ -120,32 +119,38 @@ class Codex(Convention):
                 if tokens == Tokens():
                     return None
                 return EventAnswer(
-                    Kind.MODEL,
-                    ModelFacts(
+                    kind=Kind.MODEL,
+                    facts=ModelFacts(
                         values.text(given.get("model")),
                         tokens=tokens,
                         cached=values.integer(given.get("cached_token_count")),
                         cache_written=values.integer(given.get("cache_write_token_count")),
                     ),
-                    session,
-                    (tokens.input, tokens.output),
+                    conversation=session,
+                    identity=(tokens.input, tokens.output),
                 )
             case "codex.api_request":
                 failed = given.get("error.message") is not None
                 attempt = given.get("attempt")
                 if str(given.get("endpoint")).endswith(COMPACT):
                     return EventAnswer(
-                        Kind.COMPRESSION,
-                        CompressionFacts(),
-                        session,
-                        (attempt,),
-                        None,
-                        duration,
-                        failed,
+                        kind=Kind.COMPRESSION,
+                        facts=CompressionFacts(),
+                        conversation=session,
+                        identity=(attempt,),
+                        duration_ms=duration,
+                        failed=failed,
                     )
                 facts = ModelFacts(values.text(given.get("model")))
                 return (
-                    EventAnswer(Kind.MODEL, facts, session, (attempt,), None, duration, failed)
+                    EventAnswer(
+                        kind=Kind.MODEL,
+                        facts=facts,
+                        conversation=session,
+                        identity=(attempt,),
+                        duration_ms=duration,
+                        failed=failed,
+                    )
                     if failed
                     else None
                 )
@@ -172,13 +177,12 @@ def _result(given: Mapping[str, Any], session: str, duration: float) -> EventAns
     facts = RejectionFacts(call_id) if refused and _REJECTED in head else ToolFacts((call,))
     started = values.mapping(output).get("agent_id") if name == SPAWN else None
     return EventAnswer(
-        Kind.TOOL,
-        facts,
-        session,
-        (call_id, name),
-        None,
-        duration,
-        failed,
+        kind=Kind.TOOL,
+        facts=facts,
+        conversation=session,
+        identity=(call_id, name),
+        duration_ms=duration,
+        failed=failed,
         starts=values.identifier(started),
     )
 

@@ -74,7 +74,10 @@ class Copilot(Convention):
         if evaluation[1:] == (None, None) or (session is None and not any(log.trace_id)):
             return None
         return EventAnswer(
-            Kind.OTHER, None, session or request_id or kind, (request_id,), evaluation=evaluation
+            kind=Kind.OTHER,
+            conversation=session or request_id or kind,
+            identity=(request_id,),
+            evaluation=evaluation,
         )
 
 

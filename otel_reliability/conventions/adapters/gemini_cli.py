@@ -98,10 +98,9 @@ class GeminiCli(Convention):
         match log.name:
             case "gemini_cli.user_prompt":
                 return EventAnswer(
-                    Kind.AGENT,
-                    InvocationFacts(name=AGENT),
-                    session,
-                    (),
+                    kind=Kind.AGENT,
+                    facts=InvocationFacts(name=AGENT),
+                    conversation=session,
                     request=given.get("prompt"),
                 )
             case "gemini_cli.tool_call":
@@ -121,13 +120,26 @@ class GeminiCli(Convention):
                     given.get("error"),
                     given.get("function_args"),
                 )
-                return EventAnswer(Kind.TOOL, facts, session, identity, None, duration, failed)
+                return EventAnswer(
+                    kind=Kind.TOOL,
+                    facts=facts,
+                    conversation=session,
+                    identity=identity,
+                    duration_ms=duration,
+                    failed=failed,
+                )
             case "gemini_cli.api_response":
                 tokens = genai.tokens(given, ("input_token_count",), ("output_token_count",))
                 cached = values.integer(given.get("cached_content_token_count"))
                 facts = ModelFacts(values.text(given.get("model")), tokens=tokens, cached=cached)
                 identity = (prompt_id, tokens.input, tokens.output)
-                return EventAnswer(Kind.MODEL, facts, session, identity, None, duration)
+                return EventAnswer(
+                    kind=Kind.MODEL,
+                    facts=facts,
+                    conversation=session,
+                    identity=identity,
+                    duration_ms=duration,
+                )
             case "gemini_cli.agent.finish":
                 reason = values.text(given.get("terminate_reason"))
                 goal = (
@@ -136,14 +148,22 @@ class GeminiCli(Convention):
                     else (SUBAGENT_GOAL, None, "pass" if reason == "GOAL" else "fail")
                 )
                 return goal and EventAnswer(
-                    Kind.OTHER, None, session, (given.get("agent_id"),), evaluation=goal
+                    kind=Kind.OTHER,
+                    conversation=session,
+                    identity=(given.get("agent_id"),),
+                    evaluation=goal,
                 )
             case "gemini_cli.chat_compression":
                 return chat_compression(given, session)
             case "gemini_cli.api_error":
                 facts = ModelFacts(values.text(given.get("model")))
                 return EventAnswer(
-                    Kind.MODEL, facts, session, (prompt_id, duration), None, duration, failed=True
+                    kind=Kind.MODEL,
+                    facts=facts,
+                    conversation=session,
+                    identity=(prompt_id, duration),
+                    duration_ms=duration,
+                    failed=True,
                 )
             case _:
                 return None
@@ -157,7 +177,11 @@ def chat_compression(given: Mapping[str, Any], session: str) -> EventAnswer:
     after = values.integer(given.get("tokens_after"))
     failed = before is not None and after is not None and after > before
     return EventAnswer(
-        Kind.COMPRESSION, CompressionFacts(before, after), session, (before, after), failed=failed
+        kind=Kind.COMPRESSION,
+        facts=CompressionFacts(before, after),
+        conversation=session,
+        identity=(before, after),
+        failed=failed,
     )
 
 

@@ -267,9 +267,9 @@ def details_event(log: RawLog) -> EventAnswer | None:
     given = log.attributes
     if log.name == USER_MESSAGE:
         asked = values.raw(given, USER_TEXT)
-        return EventAnswer(Kind.OTHER, ModelFacts(), None, (), request=asked)
+        return EventAnswer(kind=Kind.OTHER, facts=ModelFacts(), request=asked)
     if log.name == CHOICE:
-        return EventAnswer(Kind.OTHER, _chosen(given), None, ())
+        return EventAnswer(kind=Kind.OTHER, facts=_chosen(given))
     facts = ModelFacts(
         values.text(given.get(RESPONSE_MODEL)),
         values.text(given.get(REQUEST_MODEL)),
@@ -283,7 +283,7 @@ def details_event(log: RawLog) -> EventAnswer | None:
         cached=values.first(given, CACHED_TOKENS, values.integer),
         cache_written=values.first(given, CACHE_WRITTEN_TOKENS, values.integer),
     )
-    return EventAnswer(Kind.OTHER, facts, None, (), request=given.get(INPUT_MESSAGES))
+    return EventAnswer(kind=Kind.OTHER, facts=facts, request=given.get(INPUT_MESSAGES))
 
 
 def _chosen(given: values.Attributes) -> ModelFacts:

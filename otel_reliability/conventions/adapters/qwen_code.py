@@ -104,11 +104,10 @@ class QwenCode(Convention):
         match log.name.removeprefix(PREFIX):
             case "user_prompt":
                 return EventAnswer(
-                    Kind.AGENT,
-                    InvocationFacts(name=AGENT),
-                    session,
-                    (),
-                    prompt,
+                    kind=Kind.AGENT,
+                    facts=InvocationFacts(name=AGENT),
+                    conversation=session,
+                    prompt=prompt,
                     request=given.get("prompt"),
                 )
             case "tool_call":
@@ -125,7 +124,14 @@ class QwenCode(Convention):
                 failed = name == "api_error"
                 identity = (prompt_id, response_id)
                 return EventAnswer(
-                    Kind.MODEL, facts, session, identity, prompt, duration, failed, subagent
+                    kind=Kind.MODEL,
+                    facts=facts,
+                    conversation=session,
+                    identity=identity,
+                    prompt=prompt,
+                    duration_ms=duration,
+                    failed=failed,
+                    subagent=subagent,
                 )
             case _:
                 return None
@@ -144,7 +150,16 @@ def _tool(
         values.text(given.get("function_name")), call_id, given.get("function_args"), failed=failed
     )
     facts = RejectionFacts(call_id) if given.get(STATUS) == NOT_STARTED else ToolFacts((call,))
-    return EventAnswer(Kind.TOOL, facts, session, (call_id,), prompt, duration, failed, subagent)
+    return EventAnswer(
+        kind=Kind.TOOL,
+        facts=facts,
+        conversation=session,
+        identity=(call_id,),
+        prompt=prompt,
+        duration_ms=duration,
+        failed=failed,
+        subagent=subagent,
+    )
 
 
 def _prompt(session: str, prompt_id: str) -> tuple[str | None, str | None]:
