@@ -23,6 +23,8 @@ REPLAYED: Final[Account] = ("duplicate", "replay")
 """Steps that another attempt at the same run reports too."""
 LATE: Final[Account] = ("late", "")
 SEALED: Final[Account] = ("refused", "span_limit")
+NO_MEMORY: Final[Account] = ("refused", "open_bytes")
+"""Spans of a large trace in a host's hook, while nobody has the time to close it."""
 
 Loss: TypeAlias = tuple[str, str]
 """A loss: what was lost, and why."""

@@ -181,7 +181,7 @@ class Buffers:
     """Buffers by trace, and what is remembered of other traces.
 
     - `growing`: buffers with agent spans that are not closed. `reopenable`: closed ones, the first
-      to be closed first.
+      to be closed first. `full`: those at the span limit that wait for a caller with time.
     - `open_spans`, `reopenable_spans`: numbers of agent spans in these. `other_spans`: number of
       spans that only connect others.
     - `memory`: what is remembered of traces without a buffer.
@@ -191,6 +191,7 @@ class Buffers:
         self.memory = memory
         self.growing: dict[TraceBuffer, None] = {}
         self.reopenable: OrderedDict[TraceBuffer, None] = OrderedDict()
+        self.full: dict[TraceBuffer, None] = {}
         self.open_spans = self.reopenable_spans = self.other_spans = 0
         self._linger = settings.assembly.linger
         self._span_limit = settings.limits.span_limit
@@ -274,6 +275,9 @@ class Buffers:
         if len(other.spans) + len(other.traces) > len(buffer.spans) + len(buffer.traces):
             buffer, other = other, buffer
         self.growing.pop(other, None)
+        if other in self.full:
+            del self.full[other]
+            self.full[buffer] = None
         self._by_trace.update(dict.fromkeys(other.traces, buffer))
         buffer.absorb(other)
         if buffer.agent_spans:
@@ -320,6 +324,11 @@ class Buffers:
             buffer.due = None
             yield buffer
 
+    def postpone(self, buffer: TraceBuffer, now: float) -> None:
+        """Let a buffer be due for the next caller that takes any number of spans."""
+        buffer.due = now
+        self._postponed.append(_Due(now, next(self._ticket), buffer))
+
     def is_due(self, now: float) -> bool:
         """Return whether a buffer may be due that was not postponed."""
         return bool(self._due) and self._due[0].at <= now
@@ -353,6 +362,7 @@ class Buffers:
         if buffer.closed_at is not None:
             del self.reopenable[buffer]
             self.reopenable_spans -= buffer.agent_spans
+        self.full.pop(buffer, None)
         self.other_spans -= buffer.others
         if buffer.final_ids:
             self.memory.ids -= sum(map(len, buffer.final_ids.values()))

@@ -153,7 +153,6 @@ class Assembler:
         self._rebuild = Rebuild(settings, self.reported)
         self._limits = Limits(settings, self._buffers, self._intake, self.accounts)
         self._joined: dict[TraceBuffer, None] = {}  # by a run key, since the last check
-        self._full: dict[TraceBuffer, None] = {}  # at the span limit, for a caller that has time
         self._is_hurried = False
 
     @property
@@ -176,10 +175,12 @@ class Assembler:
 
     def add_all(self, spans: Sequence[AgentSpan], now: float, *, hurried: bool = False) -> None:
         """Receive spans. `hurried`: the caller may not be held up, so a trace at the span limit
-        waits for a tick of one that may, until it has twice as many spans.
+        waits for a tick of one that may. Further spans of large traces are refused where there is
+        no memory left to wait in.
         """
         self._is_hurried = hurried
-        self._intake.add_all(spans, now)
+        received = self._limits.fitting(spans, MAX_HURRIED_SPANS) if hurried else spans
+        self._intake.add_all(received, now)
 
     def opened(self, spans: Iterable[Opened], now: float) -> None:
         """Note spans that have started (known in process only): what they belong to stays open
@@ -221,12 +222,10 @@ class Assembler:
         rest stays due. No trace is finalized before those that were due earlier are closed, so
         what they join does not depend on the caller.
         """
-        max_spans = inf if spans == inf else MAX_HURRIED_SPANS
-        while self._full and spans == inf:
-            buffer, _ = self._full.popitem()
-            # Another may have absorbed it, and it may be final.
-            if buffer.agent_spans >= buffer.full_at:
-                self._hold_span_limit(buffer, now)
+        self._is_hurried = spans < inf
+        max_spans = MAX_HURRIED_SPANS if self._is_hurried else inf
+        if not self._is_hurried:
+            self._divide_full(now)
         left = spans
         for buffer in self._buffers.due(now, max_spans):
             left -= 1 + len(buffer.spans)
@@ -236,12 +235,14 @@ class Assembler:
         while self._joined and left > 0:
             buffer = next(iter(self._joined))
             del self._joined[buffer]
-            if buffer.traces:  # otherwise another buffer has absorbed it
+            if len(buffer.spans) > max_spans:
+                self._buffers.postpone(buffer, now)
+            elif buffer.traces:  # otherwise another buffer has absorbed it
                 left -= 1 + len(buffer.spans)
                 self._check(buffer, now)
-        for buffer, reason in self._limits.to_close(spans):
+        for buffer, reason in self._limits.to_close(spans, max_spans):
             self._close_now(buffer, reason, now)
-        for buffer in self._limits.to_finalize():
+        for buffer in self._limits.to_finalize(max_spans):
             self._finalize(buffer, now)
         left = spans
         while left > 0 and (final := self._unchangeable(now, max_spans)) is not None:
@@ -346,7 +347,7 @@ class Assembler:
                 return built
             by_keys = self._join_by_keys(buffer, built, now)
             buffer = by_keys.buffer
-            if buffer.agent_spans >= buffer.full_at:
+            if buffer.agent_spans >= buffer.full_at and not self._is_hurried:
                 self._hold_span_limit(buffer, now)
             elif not by_keys.late and not by_keys.is_joined:
                 return built
@@ -482,16 +483,24 @@ class Assembler:
         """Divide a buffer that has as many spans as a run may have, now or at the next tick of a
         caller that has the time.
         """
-        if self._is_hurried and buffer.agent_spans < 2 * buffer.full_at:
-            self._full[buffer] = None
+        if self._is_hurried:
+            self._buffers.full[buffer] = None
         else:
             self._hold_span_limit(buffer, now)
+
+    def _divide_full(self, now: float) -> None:
+        """Divide the buffers at the span limit that callers without the time have left."""
+        full = self._buffers.full
+        while full:
+            buffer, _ = full.popitem()
+            if buffer.agent_spans >= buffer.full_at:  # units of it may be final
+                self._hold_span_limit(buffer, now)
 
     def _hold_span_limit(self, buffer: TraceBuffer, now: float) -> None:
         """Close the units that have reached the span limit, with as many spans as arrived first;
         they are final at once.
         """
-        self._full.pop(buffer, None)
+        self._buffers.full.pop(buffer, None)
         limit = self._span_limit
         built = self._rebuilt_as_is(buffer)
         large = [one for one in progress_of(buffer, built, {}) if one.unit.kept >= limit]
@@ -567,7 +576,6 @@ class Assembler:
         final_ids = buffer.final_ids
         self._memory.ids += remember(final_ids, own, buffer.emitted.values(), buffer.anchors)
         traces = buffer.traces
-        self._full.pop(buffer, None)
         self._buffers.remove(buffer)
         for trace_id in traces:
             kept = [span for span in connecting if span.trace_id == trace_id] if connecting else ()

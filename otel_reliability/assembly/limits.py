@@ -6,7 +6,9 @@ span exceeds it again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from math import inf
 from typing import Final
 
 from otel_reliability.assembly.accounts import (
@@ -14,6 +16,7 @@ from otel_reliability.assembly.accounts import (
     EXCESS_IDS,
     EXCESS_OTHERS,
     EXCESS_REOPENABLE,
+    NO_MEMORY,
     Accounts,
 )
 from otel_reliability.assembly.buffers import Buffers, TraceBuffer
@@ -21,10 +24,13 @@ from otel_reliability.assembly.intake import Intake
 from otel_reliability.config import Settings
 from otel_reliability.model.limit import Limit
 from otel_reliability.model.run import CloseReason
+from otel_reliability.model.span import AgentSpan
 
 SPAN_BYTES: Final = 900
 """Estimated bytes of an agent span with its facts."""
 _SHARE: Final = 32
+_MAX_SEEN: Final = 1_000
+"""Open traces, the oldest, of which the heaviest are closed where the caller may not be held up."""
 
 
 class Limits:
@@ -95,27 +101,49 @@ class Limits:
             ),
         )
 
-    def to_close(self, spans: float) -> Iterator[tuple[TraceBuffer, CloseReason]]:
+    def fitting(self, spans: Sequence[AgentSpan], max_spans: int) -> Sequence[AgentSpan]:
+        """Return the spans that there is memory for. Above the limit those of traces with more
+        than `max_spans` are refused and counted: only a caller that has time can close these.
+        """
+        buffers = self._buffers
+        if buffers.open_spans * SPAN_BYTES <= self._limits.open_bytes:
+            return spans
+        taken: list[AgentSpan] = []
+        for span in spans:
+            buffer = buffers.get(span.trace_id)
+            if buffer is None or len(buffer.spans) <= max_spans:
+                taken.append(span)
+            else:
+                self._intake.opened.end(span.trace_id, span.span_id)
+        self._accounts.spans[NO_MEMORY] += len(spans) - len(taken)
+        return taken
+
+    def to_close(self, spans: float, max_spans: float) -> Iterator[tuple[TraceBuffer, CloseReason]]:
         """Yield the traces to close at once and why, the heaviest first, of equals the oldest: for
         each limit those that bring it to so many `spans`, at most. A trace that grows again when
-        it was closed is yielded again.
+        it was closed is yielded again. Those with more than `max_spans` are left out.
         """
         limits = self._limits
         buffers = self._buffers
         too_many = len(buffers.growing) - limits.open_runs
         if too_many > 0:
             number = too_many + limits.open_runs // _SHARE
-            for buffer in self._heaviest(number, 0, spans):
+            for buffer in self._heaviest(number, 0, spans, max_spans):
                 yield buffer, CloseReason.OPEN_RUNS
         too_large = buffers.open_spans * SPAN_BYTES - limits.open_bytes
         if too_large > 0:
             size = too_large + limits.open_bytes // _SHARE
-            for buffer in self._heaviest(0, size, spans):
+            for buffer in self._heaviest(0, size, spans, max_spans):
                 yield buffer, CloseReason.MEMORY
 
-    def _heaviest(self, number: int, size: int, spans: float) -> Iterator[TraceBuffer]:
+    def _heaviest(
+        self, number: int, size: int, spans: float, max_spans: float
+    ) -> Iterator[TraceBuffer]:
         growing = self._buffers.growing
-        for buffer in sorted(growing, key=lambda buffer: (-buffer.agent_spans, buffer.born)):
+        seen = growing if max_spans == inf else islice(growing, _MAX_SEEN)
+        candidates = [buffer for buffer in seen if len(buffer.spans) <= max_spans]
+        candidates.sort(key=lambda buffer: (-buffer.agent_spans, buffer.born))
+        for buffer in candidates:
             if (number <= 0 and size <= 0) or spans <= 0:
                 return
             if buffer in growing:
@@ -125,41 +153,50 @@ class Limits:
                 while buffer in growing:
                     yield buffer
 
-    def to_finalize(self) -> Iterator[TraceBuffer]:
-        """Yield the closed traces that must become final at once, the first to be closed first."""
+    def to_finalize(self, max_spans: float) -> Iterator[TraceBuffer]:
+        """Yield the closed traces that must become final at once, the first to be closed first, up
+        to one with more than `max_spans`.
+        """
         buffers = self._buffers
         limit = self._limits.reopenable_bytes
         while buffers.reopenable and buffers.reopenable_spans * SPAN_BYTES > limit:
-            yield next(iter(buffers.reopenable))
+            first = next(iter(buffers.reopenable))
+            if len(first.spans) > max_spans:
+                return
+            yield first
             self._accounts.losses[EXCESS_REOPENABLE] += 1
 
     # --- Forgetting -------------------------------------------------------------------------------
 
     def forget(self, now: float, most: float) -> None:
-        """Forget traces in time, at most so many, and the oldest where too many ids are remembered;
-        evaluations that waited too long too.
+        """Forget traces in time, and the oldest where too many ids are remembered: of each at most
+        so many. Forget evaluations that waited too long too.
         """
         limits = self._limits
         buffers = self._buffers
         memory = self._memory
         opened = self._intake.opened
         horizon = now - self._remember
-        while most > 0 and memory.forget_oldest(horizon):
-            most -= 1
+        left = most
+        while left > 0 and memory.forget_oldest(horizon):
+            left -= 1
         if buffers.other_spans + memory.spans >= limits.other_spans:
             self._forget_oldest(
-                lambda: buffers.other_spans + memory.spans < limits.other_spans * (1 - 1 / _SHARE)
+                lambda: buffers.other_spans + memory.spans < limits.other_spans * (1 - 1 / _SHARE),
+                most,
             )
         if memory.ids > limits.closed_ids:
-            self._forget_oldest(lambda: memory.ids <= limits.closed_ids * (1 - 1 / _SHARE))
-            self._forget_live_ids(memory.ids - limits.closed_ids)
+            self._forget_oldest(lambda: memory.ids <= limits.closed_ids * (1 - 1 / _SHARE), most)
+            if most == inf:
+                self._forget_live_ids(memory.ids - limits.closed_ids)
         if self._intake.waiting.count:
             self._intake.waiting.expire(now)
         opened.expire(horizon, now, lambda trace_id: buffers.get(trace_id) in buffers.growing)
 
-    def _forget_oldest(self, is_enough: Callable[[], bool]) -> None:
-        while not is_enough() and self._memory.forget_oldest():
+    def _forget_oldest(self, is_enough: Callable[[], bool], most: float) -> None:
+        while most > 0 and not is_enough() and self._memory.forget_oldest():
             self._accounts.losses[EXCESS_IDS] += 1
+            most -= 1
 
     def _forget_live_ids(self, number: int) -> None:
         """Forget ids of final runs of traces of which spans still arrive, the most numerous

@@ -8,6 +8,8 @@ import pytest
 from msgspec.structs import replace
 
 from otel_reliability.assembly import memory
+from otel_reliability.assembly.lifecycle import MAX_HURRIED_SPANS
+from otel_reliability.assembly.limits import SPAN_BYTES
 from otel_reliability.assembly.rebuild import Rebuild, Rebuilt
 from otel_reliability.config import AssemblySettings, Settings
 from otel_reliability.model.run import CloseReason, Run, RunChange
@@ -283,8 +285,8 @@ def test_a_run_is_closed_and_final_at_the_span_limit() -> None:
 
 
 def test_a_caller_that_may_not_be_held_up_leaves_the_span_limit_to_others() -> None:
-    """Up to twice the limit; what becomes of the spans is the same."""
-    spans = [agent(1), *[tool(n, 1) for n in range(2, 18)]]
+    """What becomes of the spans is the same."""
+    spans = [agent(1), *[tool(n, 1) for n in range(2, 40)]]
     left, held = watched(span_limit=10), watched(span_limit=10)
     left.assembler.add_all(spans, left.clock(), hurried=True)
     held.add(*spans)
@@ -293,10 +295,69 @@ def test_a_caller_that_may_not_be_held_up_leaves_the_span_limit_to_others() -> N
     found, expected = left.wait(40), held.wait(40)
     assert found == expected
     assert [run.closed_by for _, run in found] == [CloseReason.SPAN_LIMIT] * 2
-    assert left.accounts == held.accounts == {("used", ""): 10, ("refused", "span_limit"): 7}
+    assert left.accounts == held.accounts == {("used", ""): 10, ("refused", "span_limit"): 29}
 
-    left.assembler.add_all([tool(n, 1, trace=2) for n in range(2, 40)], left.clock(), hurried=True)
-    assert left.assembler.accounts.spans["refused", "span_limit"] == 7 + 28
+
+def test_a_full_trace_that_joins_a_larger_one_waits_with_it() -> None:
+    left = watched(span_limit=10)
+    now = left.clock()
+    left.assembler.add_all([agent(1), *[tool(n, 1) for n in range(2, 13)]], now, hurried=True)
+    hop = agent(1, trace=2, link=(trace_id(1), span_id(2)))
+    steps = [tool(n, 1, trace=2) for n in range(2, 30)]
+    left.assembler.add_all([*steps, hop], now, hurried=True)
+    found = left.wait(40)
+
+    assert {run.closed_by for _, run in found} == {CloseReason.SPAN_LIMIT}
+    assert sum(left.accounts.values()) == 12 + 29
+
+
+def test_a_large_trace_that_nobody_closes_takes_no_more_than_its_memory() -> None:
+    """A hook neither closes it nor holds more of it. What is open of it waits for no refused
+    span.
+    """
+    most = 2 * MAX_HURRIED_SPANS
+    assembler = watched(open_bytes=most * SPAN_BYTES)
+    left = assembler.assembler
+    now = assembler.clock()
+    left.opened([(trace_id(1), span_id(n), span_id(1)) for n in range(2, 2 * most)], now)
+    left.add_all([agent(1)], now, hurried=True)
+    for n in range(2, 2 * most):
+        left.add_all([tool(n, 1)], now, hurried=True)
+        assert left.tick(now, 16) == []
+    left.add_all([agent(1, trace=2)], now, hurried=True)
+
+    assert used(left)["open_bytes"] == (most + 2) * SPAN_BYTES
+    found = assembler.wait(3)
+    assert [run.span_count for change, run in found if change is CLOSED] == [most + 1, 1]
+    assert left.accounts.spans["refused", "open_bytes"] == most - 2
+    assert sum(one.used or 0 for one in left.limits if one.name == "open_bytes") == 0
+
+
+def test_where_it_may_not_be_held_up_the_heaviest_of_the_small_traces_are_closed() -> None:
+    assembler = watched(open_runs=2)
+    left = assembler.assembler
+    now = assembler.clock()
+    large = [tool(n, 1, trace=9) for n in range(2, 3 + MAX_HURRIED_SPANS)]
+    left.add_all([*large, tool(2, 1, trace=1), tool(2, 1, trace=2), tool(3, 1, trace=2)], now)
+    found = left.tick(now, 16)
+
+    assert [event.run.trace_id for event in found] == [trace_id(2)]
+
+
+def test_what_a_run_key_joins_to_a_large_trace_waits_with_it() -> None:
+    assembler = watched()
+    left = assembler.assembler
+    now = assembler.clock()
+    left.add_all([keyed(n, trace=1) for n in range(2, 3 + MAX_HURRIED_SPANS)], now)
+    assembler.wait(3)
+    assembler.clock.advance(1)
+    left.add_all([keyed(5, trace=2)], assembler.clock(), hurried=True)
+    assembler.clock.advance(3)
+    while left.is_behind(assembler.clock()):
+        assert left.tick(assembler.clock(), 16) == []
+
+    found = assembler.wait(1)
+    assert [(change, run.span_count) for change, run in found] == [(REVISED, MAX_HURRIED_SPANS + 2)]
 
 
 def test_above_the_limit_of_open_runs_the_heaviest_are_closed() -> None:
