@@ -166,6 +166,23 @@ def test_claude_answers_without_an_id_count_each(tmp_path: Path) -> None:
     assert [run.input_tokens for run in in_order(tmp_path)] == [100, 200]
 
 
+def test_claude_agents_beside_the_session_are_found_by_their_id(tmp_path: Path) -> None:
+    """Releases 2.0.x; also agents that belong to nothing, which warm up a cache."""
+    session = Claude(tmp_path).user("Have it read.")
+    session.answer({"type": "tool_use", "id": "t1", "name": "Task", "input": {}})
+    for agent in ("0a1b2c3d", "ffffffff"):
+        inner = Claude(tmp_path)
+        inner.path = session.path.with_name(f"agent-{agent}.jsonl")
+        inner.answer({"type": "tool_use", "id": agent, "name": "Read"}, name=f"msg_{agent}")
+        inner.result(agent, "ok", error=False)
+    block = {"type": "tool_result", "tool_use_id": "t1", "content": "read"}
+    session.user([block], toolUseResult={"agentId": "0a1b2c3d"}).answer()
+
+    [run] = runs_in(tmp_path)
+
+    assert (run.path, run.input_tokens) == (("Read", "Task"), 300)
+
+
 def test_claude_agent_that_fails_does_not_fail_the_prompt(tmp_path: Path) -> None:
     session = Claude(tmp_path).user("Have it read.")
     session.answer({"type": "tool_use", "id": "t1", "name": "Agent", "input": {}})
@@ -240,6 +257,32 @@ def test_codex_outputs_show_how_a_call_ended(
     assert [call.ok for call in run.tool_calls or ()] == [ok, True] if is_step else [True]
 
 
+@pytest.mark.parametrize(
+    ("event", "ok"),
+    [
+        ({"type": "mcp_tool_call_end", "result": {"Err": "refused"}}, False),
+        ({"type": "mcp_tool_call_end", "result": {"Ok": {"isError": True}}}, False),
+        ({"type": "mcp_tool_call_end", "result": {"Ok": {"content": []}}}, True),
+        ({"type": "patch_apply_end", "success": False}, False),
+        ({"type": "exec_command_end", "exit_code": 3}, False),
+    ],
+)
+@pytest.mark.parametrize("is_first", [False, True])
+def test_codex_events_show_how_a_call_ended(
+    tmp_path: Path, event: dict[str, Any], ok: bool, is_first: bool
+) -> None:
+    """They come before the output of the call, or after it."""
+    session = Codex(tmp_path, SESSION).prompt("Try it.").call("c1", "no such ticket")
+    position = -1 if is_first else len(session.records)
+    ended = {"timestamp": at(9), "type": "event_msg", "payload": {**event, "call_id": "c1"}}
+    session.records.insert(position, ended)
+    session.prompt("Thanks.")
+
+    run = in_order(tmp_path)[0]
+
+    assert [call.ok for call in run.tool_calls or ()] == [ok]
+
+
 def test_codex_fork_without_turn_ids_counts_its_history_once(tmp_path: Path) -> None:
     first = Codex(tmp_path, SESSION).prompt("Try it.").call("c1", "Exit code: 0").tokens(1)
     first.prompt("Again.").call("c2", "Exit code: 0").tokens(2)
@@ -298,6 +341,19 @@ def test_codex_document_of_the_first_releases_is_read(tmp_path: Path) -> None:
     [run] = runs_in(tmp_path)
 
     assert ([call.ok for call in run.tool_calls or ()], run.tokens) == ([False], None)
+
+
+def test_codex_work_of_a_fork_goes_on_in_its_turn(tmp_path: Path) -> None:
+    """A turn that was copied, and in which the fork went on, keeps what is new in it."""
+    first = Codex(tmp_path, SESSION).prompt("Try it.").call("c1", "Exit code: 0").tokens(1)
+    fork = Codex(tmp_path, "22222222" + SESSION[8:], begin=100)
+    fork.records += [{**each, "timestamp": at(100.01)} for each in first.records]
+    fork.call("c2", "Exit code: 1").tokens(2)
+
+    runs = in_order(tmp_path)
+
+    assert [len(run.tool_calls or ()) for run in runs] == [1, 1]
+    assert [run.input_tokens for run in runs] == [100, 100]
 
 
 def gemini(home: Path, messages: Sequence[dict[str, Any]]) -> None:

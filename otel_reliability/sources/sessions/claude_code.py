@@ -75,6 +75,7 @@ _NOT_EXECUTED: Final = re.compile(
 _SYNTHETIC: Final = "<synthetic>"
 """The model of what the program itself says."""
 _STARTS_AGENT: Final = frozenset({"Task", "Agent"})
+_AGENT_ID: Final = re.compile(r"[\w-]{1,100}")
 _LOOK: Final = 2_000
 """Characters of a result that hold how the call ended."""
 
@@ -205,7 +206,8 @@ class _Reader:
         while pending:
             call_id = pending.pop()
             call = run.calls.get(call_id)
-            path = self._files.get(call_id) or self._files.get(self._agents.get(call_id, ""))
+            agent = self._agents.get(call_id, "")
+            path = self._files.get(call_id) or self._files.get(agent) or _beside(self._path, agent)
             if call is not None and path is not None and call.name in _STARTS_AGENT:
                 known = {*run.calls}
                 _add_agent(run, path, self._seen, self._agents)
@@ -288,7 +290,7 @@ def _files_of_agents(path: Path) -> dict[str, Path]:
     """The files of sub-agents, by the id of the call that started each, and by the agent's id."""
     found: dict[str, Path] = {}
     below = path.with_suffix("") if path.suffix == ".jsonl" else path.parent / path.name[:36]
-    for file in (*below.glob("subagents/**/agent-*.jsonl*"), *path.parent.glob("agent-*.jsonl*")):
+    for file in below.glob("subagents/**/agent-*.jsonl*"):
         agent = file.name.removeprefix("agent-").partition(".")[0]
         found[agent] = file
         meta = file.with_name(f"agent-{agent}.meta.json")
@@ -298,6 +300,16 @@ def _files_of_agents(path: Path) -> dict[str, Path]:
                 found[text(facts.get("toolUseId"))] = file
     found.pop("", None)
     return found
+
+
+def _beside(path: Path, agent: str) -> Path | None:
+    """The file of a sub-agent beside that of its session, as some releases write it. The folder is
+    not listed for it: it may hold thousands.
+    """
+    if not _AGENT_ID.fullmatch(agent):
+        return None
+    files = (path.with_name(f"agent-{agent}.jsonl{packing}") for packing in ("", ".gz", ".zst"))
+    return next(filter(Path.is_file, files), None)
 
 
 def _add_agent(run: SessionPrompt, path: Path, seen: Seen, agents: dict[str, str]) -> None:

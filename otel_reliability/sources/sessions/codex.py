@@ -58,6 +58,8 @@ _REVIEWED: Final = "review_ended"
 _COPY_NS: Final = 2_000_000_000
 """A session that is forked begins with all records of the other one, written at once."""
 _ENDS: Final = frozenset({"task_complete", _ABORTED})
+_CALL_ENDS: Final = frozenset({"exec_command_end", "mcp_tool_call_end", "patch_apply_end"})
+"""Events that some releases write of calls beside their outputs."""
 _INNER_NAME: Final = re.compile(r"tools\.(\w+)")
 _LOOK: Final = 1_000
 _CONTEXT: Final = ("<environment_context>", "<user_instructions>", "# AGENTS.md", "<turn_aborted>")
@@ -202,19 +204,11 @@ class _Reader:
             if self._turn.startswith(f"{self._session}:") or self._turn not in self._typed:
                 yield from self._prompt(text(payload.get("message")), at)
         elif kind == "token_count" and not self._has_usage:
-            info = record(payload.get("info"))
-            total = info.get("total_token_usage")
-            if total is not None and total != self._total:
-                self._total = total
-                self._count += 1
-                is_new = self._seen.add("total", repr(info))
-                if is_new or at - self._began > _COPY_NS:
-                    key = f"{self._session}:usage:{self._count}"
-                    self._add_usage("", key, at, info.get("last_token_usage"))
-                else:
-                    self._copied.add(self._turn)
+            self._counted(record(payload.get("info")), at)
         elif kind in _ENDS:
             self._ended(self._run_of(turn), payload)
+        elif kind in _CALL_ENDS:
+            self._call_ended(self._run_of(turn), payload, at)
         elif kind == "item_completed":
             item = record(payload.get("item"))
             if item.get("type") == "UserMessage":
@@ -223,12 +217,40 @@ class _Reader:
             else:
                 self._item(self._run_of(turn), item, turn or self._turn, at)
 
+    def _counted(self, info: Mapping[str, Any], at: int) -> None:
+        """Add the tokens of an answer, unless the count repeats one."""
+        total = info.get("total_token_usage")
+        if total is None or total == self._total:
+            return
+        self._total = total
+        self._count += 1
+        is_new = self._seen.add("total", repr(info))
+        if is_new or at - self._began > _COPY_NS:
+            key = f"{self._session}:usage:{self._count}"
+            self._add_usage("", key, at, info.get("last_token_usage"))
+        else:
+            self._copied.add(self._turn)
+
     def _ended(self, run: SessionPrompt | None, payload: Mapping[str, Any]) -> None:
         if run is not None:
             is_own = self._into is None  # a sub-agent that is stopped does not stop the run
             is_aborted = payload.get("type") == _ABORTED and payload.get("reason") != _REVIEWED
             run.stopped = run.stopped or (is_own and is_aborted)
             run.failed = run.failed or (is_own and payload.get("error") is not None)
+
+    def _call_ended(self, run: SessionPrompt | None, payload: Mapping[str, Any], at: int) -> None:
+        """Note how a call ended, which the text of its output may not say."""
+        call_id = text(payload.get("call_id"))
+        call = None if run is None else run.calls.get(call_id)
+        result = record(payload.get("result"))
+        inner = record(result.get("Ok"))
+        is_error = inner.get("isError") is True or inner.get("is_error") is True
+        failed = "Err" in result or is_error or payload.get("success") is False
+        if run is None or call is None or call.status is CallStatus.CANCELLED:
+            return
+        if failed or whole(payload.get("exit_code")):
+            self._told.add(call_id)
+            run.answered(call_id, at, CallStatus.FAILED, call.result)
 
     def _item(self, run: SessionPrompt | None, item: Mapping[str, Any], turn: str, at: int) -> None:
         call_id = text(item.get("id"))

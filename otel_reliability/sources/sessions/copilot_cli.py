@@ -39,7 +39,8 @@ _OWN_CALL: Final = "read_agent"
 def read(path: Path, seen: Seen, progress: Progress | None = None) -> Iterator[SessionPrompt]:
     """Read the runs of a session file."""
     run: SessionPrompt | None = None
-    session, version, cwd = path.parent.name, "", ""
+    is_flat = not path.name.startswith("events.")  # as the first releases write it
+    session, version, cwd = path.name.partition(".")[0] if is_flat else path.parent.name, "", ""
     for line in objects_of(path, progress, seen.problems):
         data = record(line.get("data"))
         kind = line.get("type")
