@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from threading import Thread
 from typing import Any, Final, NamedTuple
 
@@ -146,10 +146,8 @@ class Timed(SpanProcessor):
 
 
 def rows(rounds: int = ROUNDS) -> list[Row]:
-    """Return the cost of a GenAI span, of an ordinary span, and of a GenAI span where eight threads
-    make them; and the longest hooks.
-    """
-    return [*_costs(rounds), *_longest(STEADY_S)]
+    """Return the costs, and the longest hooks."""
+    return [*costs(rounds), *_longest(STEADY_S)]
 
 
 def _longest(seconds: float) -> list[Row]:
@@ -176,7 +174,10 @@ def _longest(seconds: float) -> list[Row]:
     ]
 
 
-def _costs(rounds: int) -> list[Row]:
+def costs(rounds: int) -> Iterator[Row]:
+    """Yield the cost of a GenAI span, of an ordinary span, and of a GenAI span where eight threads
+    make them.
+    """
     provider = MeterProvider(
         [InMemoryMetricReader()], shutdown_on_exit=False, resource=Resource({})
     )
@@ -191,21 +192,14 @@ def _costs(rounds: int) -> list[Row]:
         )
         return row(name, ratios(*found), against="with a no-op processor", at_most=at_most)
 
-    found = [
-        compared(
-            "SDK start + end of a GenAI span of 10 attributes", GENAI, Host.slice, SLICES, 1.15
-        ),
-        compared(
-            "SDK start + end of an ordinary span of 10 attributes",
-            ORDINARY,
-            Host.slice,
-            SLICES,
-            1.04,
-        ),
-        compared("the same of a GenAI span, 8 threads", GENAI, Host.together, 1, 1.20),
-    ]
+    yield compared(
+        "SDK start + end of a GenAI span of 10 attributes", GENAI, Host.slice, SLICES, 1.15
+    )
+    yield compared(
+        "SDK start + end of an ordinary span of 10 attributes", ORDINARY, Host.slice, SLICES, 1.04
+    )
+    yield compared("the same of a GenAI span, 8 threads", GENAI, Host.together, 1, 1.20)
     processor.shutdown()
-    return found
 
 
 def _in_slices(

@@ -125,8 +125,9 @@ def test_captures_tell_the_same(tmp_path: Path, capture: Path) -> None:
     one.write_bytes(b"".join(lines[::2]))
     two.write_bytes(gzip.compress(b"".join([*lines[1::2], *again])))
 
-    assert _early([one, two])["runs"] == expected["runs"]
-    assert _early([one, two]) == _held([one, two])
+    early = _early([one, two])
+    assert early["runs"] == expected["runs"]
+    assert early == _held([one, two])
     assert _early([two, one, one]) == _held([two, one, one])
 
 
