@@ -315,6 +315,71 @@ def test_langfuse(serve: Callable[[Answer], Server], tmp_path: Path, capture: st
     assert_runs("langfuse", capture, got, tmp_path / "spans.jsonl")
 
 
+@pytest.mark.parametrize("capture", ["langgraph-openinference", "langfuse-observe"])
+def test_langfuse_of_a_server_without_a_list_of_observations(
+    serve: Callable[[Answer], Server], tmp_path: Path, capture: str
+) -> None:
+    """Crafted: its traces hold observations and scores, and JSON in place of text."""
+    spans = sample("langfuse", f"{capture}.observations_v2.json")["data"]
+    ids = sorted({span["traceId"] for span in spans})
+
+    def read_back(value: Any) -> Any:
+        try:
+            found = json.loads(value)
+        except (TypeError, ValueError):
+            return value
+        return found if isinstance(found, (dict, list)) else value
+
+    def answer(path: str, query: Query, _: Any) -> Any:
+        if path == "/api/public/traces":
+            at = int(query["page"][0]) - 1
+            return {"data": [{"id": ids[at]}], "meta": {"totalPages": len(ids)}}
+        if not path.startswith("/api/public/traces/"):
+            return NOT_FOUND
+        own = [span for span in spans if span["traceId"] == path.rpartition("/")[2]]
+        held = [
+            {key: read_back(span[key]) if key in ("input", "output") else span[key] for key in span}
+            for span in own
+        ]
+        scores = [
+            {"name": score["name"], "value": score["value"], "timestamp": score["timestamp"]}
+            | ({"observationId": subject["id"]} if subject["kind"] == "observation" else {})
+            for score in sample("langfuse", "scores_v3.json")["data"]
+            for subject in [score["subject"]]
+            if subject["id"] in (own[0]["traceId"], *(span["id"] for span in own))
+        ]
+        return {"id": own[0]["traceId"], "observations": held, "scores": scores}
+
+    got = fetched("langfuse", serve(answer).url)
+    assert_runs("langfuse", capture, got, tmp_path / "spans.jsonl")
+
+
+def test_langfuse_ids_of_early_sdks_are_read(serve: Callable[[Answer], Server]) -> None:
+    """UUIDs, and ids that users chose."""
+
+    def observation(name: str, parent: str | None) -> dict[str, Any]:
+        times = {"startTime": "2026-11-20T10:00:00Z", "endTime": "2026-11-20T10:00:01Z"}
+        known = {"id": name, "traceId": "my run", "parentObservationId": parent}
+        return {**known, **times, "type": "SPAN", "name": name}
+
+    spans = [observation("6f1c4b2e-0000-4000-8000-000000000001", None)]
+    spans.append(observation("inner", spans[0]["id"]))
+
+    def answer(path: str, query: Query, body: Any) -> Any:
+        return NOT_FOUND if path.endswith("/scores") else {"data": spans, "meta": {}}
+
+    [trace] = fetched("langfuse", serve(answer).url)
+    found = [
+        span
+        for of_resource in trace.document["resourceSpans"]
+        for of_scope in of_resource["scopeSpans"]
+        for span in of_scope["spans"]
+    ]
+
+    assert {span["traceId"] for span in found} == {trace.trace_id}
+    assert found[1]["parentSpanId"] == found[0]["spanId"]
+
+
 @pytest.mark.parametrize("version", ["v1", "v2"])
 def test_langsmith(serve: Callable[[Answer], Server], tmp_path: Path, version: str) -> None:
     whole = sample("langsmith", f"runs_query_{version}.json")

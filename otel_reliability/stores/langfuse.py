@@ -1,4 +1,5 @@
-"""Langfuse: `/api/public/v2/observations`, traces listed first, then each whole by its id.
+"""Langfuse: `/api/public/v2/observations`, or `/api/public/traces` where a server has no other;
+traces listed first, then each whole by its id.
 
 It keeps milliseconds, attributes as text, and neither links nor events. Written from the source of
 its SDK and server: not tried on an account.
@@ -7,14 +8,17 @@ its SDK and server: not tried on an account.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, Final
+from urllib.parse import quote
 
 import msgspec
 
+from otel_reliability.model.blake2 import blake2b
 from otel_reliability.model.span import RawEvent, Resource
 from otel_reliability.sources.batch import Batch
 from otel_reliability.sources.from_plain import take_span, time_ns
-from otel_reliability.sources.otlp_json import items, record, text
+from otel_reliability.sources.otlp_json import items, record, text, whole
 from otel_reliability.stores.client import NOT_FOUND, Client, StoreError
 from otel_reliability.stores.trace import (
     Known,
@@ -27,6 +31,9 @@ from otel_reliability.stores.trace import (
 )
 
 _OBSERVATIONS: Final = "/api/public/v2/observations"
+_TRACES: Final = "/api/public/traces"
+_TRACE_DIGITS: Final = 32
+_SPAN_DIGITS: Final = 16
 _LISTED: Final = 1_000
 _WHOLE: Final = 100
 """Observations of one answer with input and output: an answer has at most 5 MB."""
@@ -43,15 +50,76 @@ def fetch(client: Client, period: Period, project: str | None, known: Known) -> 
     environment = [("environment", project)] if project else []
     window = [("fromStartTime", iso(period.start_ns)), ("toStartTime", iso(period.end_ns))]
     scores = _scores(client, period)
+    listing = _pages(client, [*window, *environment], _LISTED)
+    try:
+        first = next(listing, None)
+    except StoreError as error:
+        if error.status != NOT_FOUND:
+            raise
+        yield from _old_traces(client, period, environment, known)
+        return
     seen: set[str] = set()
-    for listed in _pages(client, [*window, *environment], _LISTED):
-        trace_id = text(listed.get("traceId"))
-        if trace_id and trace_id not in seen and not known(trace_id):
+    for listed in chain([] if first is None else [first], listing):
+        own_id = text(listed.get("traceId"))
+        trace_id = hex_id(own_id, _TRACE_DIGITS)
+        if own_id and trace_id not in seen and not known(trace_id):
             seen.add(trace_id)
-            asked = [("traceId", trace_id), ("fields", _FIELDS)]
+            asked = [("traceId", own_id), ("fields", _FIELDS)]
             asked.append(("expandMetadata", "attributes,resourceAttributes,scope"))
             spans = [*_pages(client, asked, _WHOLE)]
             yield trace_of(trace_id, batch_of(spans, scores).spans)
+
+
+def _old_traces(
+    client: Client, period: Period, environment: Sequence[tuple[str, str]], known: Known
+) -> Iterator[Trace]:
+    """Yield the traces of a server that does not list observations."""
+    window = [("fromTimestamp", iso(period.start_ns)), ("toTimestamp", iso(period.end_ns))]
+    page = last = 1
+    while page <= last:
+        place = [("orderBy", "timestamp.asc"), ("page", str(page)), ("limit", str(_WHOLE))]
+        answer = record(client.get(_TRACES, [*window, *environment, *place]))
+        last = whole(record(answer.get("meta")).get("totalPages")) or 0
+        page += 1
+        for own_id in [text(record(each).get("id")) for each in items(answer.get("data"))]:
+            if own_id and not known(hex_id(own_id, _TRACE_DIGITS)):
+                yield _old_trace(record(client.get(f"{_TRACES}/{quote(own_id, safe='')}")))
+
+
+def _old_trace(trace: Mapping[str, Any]) -> Trace:
+    """Read a trace with its observations and scores."""
+    own_id = text(trace.get("id"))
+    of_trace = {key: trace.get(key) for key in ("sessionId", "userId")}
+    spans = [
+        {**of_trace, **record(each), "traceId": own_id} for each in items(trace["observations"])
+    ]
+    given = [
+        {
+            **score,
+            "value": score.get("stringValue") or score.get("value"),
+            "subject": {
+                "kind": "observation" if score.get("observationId") else "trace",
+                "id": score.get("observationId") or own_id,
+            },
+        }
+        for score in map(record, items(trace.get("scores")))
+    ]
+    return trace_of(hex_id(own_id, _TRACE_DIGITS), batch_of(spans, scores_of(given)).spans)
+
+
+def hex_id(identifier: str, digits: int) -> str:
+    """Return an id of so many hexadecimal digits: its own, or one that stands for it. Early SDKs
+    have UUIDs, and let users choose.
+
+    >>> hex_id("cd613e30-d8f1-4adf-91b7-584a2265b1f5", 32), hex_id("cd613e30d8f14adf", 16)
+    ('cd613e30d8f14adf91b7584a2265b1f5', 'cd613e30d8f14adf')
+    >>> hex_id("my-run", 16) == hex_id("my-run", 16) != hex_id("my-run-2", 16)
+    True
+    """
+    bare = identifier.replace("-", "").lower()
+    if len(bare) == digits and not bare.strip("0123456789abcdef"):
+        return bare
+    return blake2b(identifier.encode(), digest_size=digits // 2).hexdigest() if bare else ""
 
 
 def _pages(
@@ -118,9 +186,9 @@ def batch_of(
             events += (scores or {}).get(text(span.get("traceId")), ())
         take_span(
             batch,
-            trace_id=span.get("traceId"),
-            span_id=span.get("id"),
-            parent_id=span.get("parentObservationId"),
+            trace_id=hex_id(text(span.get("traceId")), _TRACE_DIGITS),
+            span_id=hex_id(text(span.get("id")), _SPAN_DIGITS),
+            parent_id=hex_id(text(span.get("parentObservationId")), _SPAN_DIGITS),
             name=span.get("name"),
             start_ns=start_ns,
             end_ns=time_ns(span.get("endTime")) or start_ns,
@@ -161,8 +229,8 @@ def _own(span: Mapping[str, Any]) -> dict[str, Any]:
     metadata = _parsed(span.get("metadata"))
     given: dict[str, Any] = {
         f"{_OF}type": text(span.get("type")).lower(),
-        f"{_OF}input": span.get("input"),
-        f"{_OF}output": span.get("output"),
+        f"{_OF}input": _text(span.get("input")),
+        f"{_OF}output": _text(span.get("output")),
         f"{_OF}level": span.get("level"),
         f"{_OF}model.name": span.get("model") or span.get("providedModelName"),
         f"{_OF}usage_details": _json(span.get("usageDetails")),
@@ -196,7 +264,7 @@ def _foreign(span: Mapping[str, Any], metadata: Mapping[str, Any]) -> dict[str, 
         (_name_of(_OUTPUT_KEYS, "gen_ai.tool.call.result", is_openinference, is_tool), "output"),
     ):
         if span.get(value) is not None:
-            given.setdefault(key, span.get(value))
+            given.setdefault(key, _text(span.get(value)))
     return given
 
 
@@ -229,6 +297,11 @@ def _parsed(value: object) -> dict[str, Any]:
         except msgspec.DecodeError:
             return {}
     return record(value)
+
+
+def _text(value: object) -> object:
+    """Return text as it is, and what a server read from text as text again."""
+    return value if isinstance(value, str) or value is None else msgspec.json.encode(value).decode()
 
 
 def _json(value: object) -> str | None:
