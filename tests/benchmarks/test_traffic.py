@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+import functools
 import json
+from collections.abc import Iterator
 from itertools import islice
 
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
+import benchmarks.recorded
 from benchmarks.job import Job
 from benchmarks.otlp import SPANS
 from benchmarks.recorded import CAPTURED, lines, recorded
@@ -13,6 +16,14 @@ from benchmarks.shapes import RECORDED, SHAPES, WEB, traffic
 from benchmarks.worker import worker
 
 KINDS = [RECORDED, WEB, *SHAPES] if CAPTURED.exists() else [WEB, *SHAPES]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def captures_are_read_once() -> Iterator[None]:
+    """Traffic copies what it repeats, so that all of it may share the captures."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(benchmarks.recorded, "_load", functools.cache(benchmarks.recorded._load))
+        yield
 
 
 @pytest.mark.parametrize("kind", KINDS)
