@@ -90,9 +90,8 @@ def _old_trace(trace: Mapping[str, Any]) -> Trace:
     """Read a trace with its observations and scores."""
     own_id = text(trace.get("id"))
     of_trace = {key: trace.get(key) for key in ("sessionId", "userId")}
-    spans = [
-        {**of_trace, **record(each), "traceId": own_id} for each in items(trace["observations"])
-    ]
+    observations = map(record, items(trace.get("observations")))
+    spans = [{**of_trace, **each, "traceId": own_id} for each in observations]
     given = [
         {
             **score,
