@@ -26,6 +26,8 @@ from otel_reliability.assembly.strays import Strays, count_hollow, is_hollow
 from otel_reliability.model.run import CloseReason, Run, RunChange, RunEvent
 from otel_reliability.model.span import STEPS, AgentSpan, Evaluation, TraceId
 
+MAX_HELD: Final = 4_096
+"""Runs of a file that wait for its end; beyond, the oldest are final as they are."""
 _ROOT: Final = CloseReason.ROOT
 _CLOSED: Final = RunChange.CLOSED
 _FINAL: Final = RunChange.FINAL
@@ -41,6 +43,7 @@ class Emitter:
         self.accounts = Accounts()
         self._memory = memory
         self._events: list[RunEvent] = []
+        self._held: dict[str, Run] = {}
         self._chains = ResponseChains(memory.find)
         self._replayed = ReplayedRuns(memory.settings, memory.find)
         self._strays = Strays(self.accounts.spans) if has_strays else None
@@ -49,8 +52,11 @@ class Emitter:
         """Return what was emitted since the last call. `hold`: runs that a later trace may concern
         become final at `release`.
         """
-        events = self._replayed.pass_on(self._chains.pass_on(self._events))
+        events = self._events
         self._events = []
+        if hold:
+            events = self._without_held(events)
+        events = self._replayed.pass_on(self._chains.pass_on(events))
         if self._strays is not None:
             return self._strays.pass_on(events, hold=hold)
         for event in events:
@@ -66,7 +72,28 @@ class Emitter:
 
     def release(self) -> list[RunEvent]:
         """Return the events of the runs that were held."""
-        return [] if self._strays is None else self._strays.release()
+        self._events += [RunEvent(_FINAL, run) for run in self._held.values()]
+        self._held.clear()
+        events = self.take_events()
+        return events if self._strays is None else [*events, *self._strays.release()]
+
+    def _without_held(self, events: Iterable[RunEvent]) -> list[RunEvent]:
+        """Return the events without those of runs that become final at `release`: a run of a later
+        trace may continue them, or report them again.
+        """
+        found: list[RunEvent] = []
+        held = self._held
+        for event in events:
+            run = event.run
+            if event.change is not _FINAL or not (run.first_step or run.last_response):
+                if run.run_id in held:
+                    held[run.run_id] = run
+                found.append(event)
+                continue
+            held[run.run_id] = run
+            if len(held) > MAX_HELD:
+                found.append(RunEvent(_FINAL, held.pop(next(iter(held)))))
+        return found
 
     # --- Runs -------------------------------------------------------------------------------------
 

@@ -21,8 +21,8 @@ def command(choice: Choice) -> None:
     """Print the runs that were rebuilt from spans, one JSON object a line.
 
     A run is one agent invocation, with the path of its tool calls, its retries, tokens and outcome.
-    What the telemetry does not contain is null. A run is printed as soon as no later line names its
-    trace; of standard input, at its end.
+    What the telemetry does not contain is null. A run is printed when no later line can change it;
+    of standard input, at its end.
 
     \b
       otel-reliability runs spans.jsonl | jq 'select(.longest_retry_chain >= 3) | .trace_id'

@@ -97,13 +97,23 @@ _CANCELLING: Final = re.compile(
     r"|(.{1,40}: )?((this|the) )?(operation|request|stream|run) was (aborted|cancell?ed)"
     r"|a task was cancell?ed"
     r"|the user aborted a request|signal is aborted without reason|request was aborted"
-    r"|all fibers interrupted without errors|(\d+ )?cancelled: cancelled on client"
+    r"|all fibers interrupted without errors|1 cancelled: .*|cancelled: cancelled on client"
+    r"|.*\bstatuscode\.cancelled\b.*"  # gRPC
+    r"|(activity|(child )?workflow|task( \w+)?|job)( execution)? (was )?cancell?ed"
     r"|(.{1,40} )?(was )?cancell?ed by (the )?user",
-    re.IGNORECASE,
+    re.IGNORECASE | re.DOTALL,
 )
 """Messages of exceptions whose class does not say that a caller or a person ended the work."""
-_PAUSING: Final = re.compile(r"(.*: )?tool execution interrupted", re.IGNORECASE)
-"""The message of Genkit for Go, where callers wrap the error."""
+_PAUSING: Final = re.compile(
+    r"(.*: )?tool execution interrupted"  # Genkit for Go, where callers wrap the error
+    r"|(.{1,40} )?(await|wait)ing (for|on) (a |the )?(human|user|approval|confirmation)\b.{0,80}",
+    re.IGNORECASE,
+)
+_WRAPPERS: Final = re.compile(
+    r"(.*[.:/$])?((Completion|Execution|Aggregate|TargetInvocation|Application|Activity)?"
+    r"(Error|Exception)|RuntimeError|RuntimeException)"
+)
+"""Classes that say nothing of what happened: the message may begin with the class that does."""
 _TIMEOUT: Final = re.compile(r"time(d |-)?out|deadline", re.IGNORECASE)
 """Part of the message where what was cancelled had taken too long, which is a failure."""
 TIMEOUT: Final = "timeout"
@@ -183,7 +193,8 @@ def _raised_in(events: Iterable[RawEvent]) -> _Raised | None:
     attributes = exceptions[-1].attributes
     kind = attributes.get(EXCEPTION_TYPE)
     message = attributes.get(EXCEPTION_MESSAGE)
-    return _Raised(kind, _meaning_of(message) if kind is None else _meaning_of_message(message))
+    says_nothing = kind is None or (isinstance(kind, str) and _WRAPPERS.fullmatch(kind))
+    return _Raised(kind, _meaning_of(message) if says_nothing else _meaning_of_message(message))
 
 
 def _meaning_of(text: object) -> str | None:

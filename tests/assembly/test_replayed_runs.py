@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from otel_reliability.assembly import replayed_runs
+from otel_reliability.assembly import emission, replayed_runs
 from otel_reliability.assembly.lifecycle import Assembler
 from otel_reliability.config import Settings
 from otel_reliability.engine import Engine
@@ -16,7 +16,7 @@ from otel_reliability.kafka.partition_agents import PartitionAgents
 from otel_reliability.kafka.stage import KafkaMessage, write
 from otel_reliability.model.flaws import REPLAYS, RUN_REPLAYED
 from otel_reliability.model.record import RunRecord
-from otel_reliability.model.run import CloseReason, Run, RunChange
+from otel_reliability.model.run import CloseReason, Run, RunChange, RunEvent
 from otel_reliability.model.span import (
     AgentSpan,
     Evaluation,
@@ -307,3 +307,31 @@ def test_runs_from_kafka() -> None:
         agents.take(KafkaMessage("runs", made.key, made.value, 0), BEGIN)
 
     assert seen == [("closed", 100), ("revised", 300)]
+
+
+# --- Files ----------------------------------------------------------------------------------------
+
+
+def test_a_trace_of_a_file_that_is_complete_waits_for_later_ones() -> None:
+    assembler = Assembler(Settings())
+    events: list[RunEvent] = []
+    for spans in (FIRST, SECOND, LAST):
+        assembler.add_all(spans, 0.0)
+        events += assembler.complete([spans[0].trace_id], CloseReason.END_OF_INPUT, 0.0)
+    assert RunChange.FINAL not in [event.change for event in events]
+    events = assembler.close_all(CloseReason.END_OF_INPUT, 0.0)
+
+    assert [(event.change.value, event.run.input_tokens) for event in events] == [("final", 300)]
+
+
+def test_no_more_runs_of_a_file_wait_than_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(emission, "MAX_HELD", 2)
+    assembler = Assembler(Settings())
+    final: list[Run] = []
+    for number in range(1, 6):
+        spans = attempt(number, 0, ids=(f"r{number}", "c1", "r0"))
+        assembler.add_all(spans, 0.0)
+        events = assembler.complete([spans[0].trace_id], CloseReason.END_OF_INPUT, 0.0)
+        final += [event.run for event in events if event.change is RunChange.FINAL]
+
+    assert [run.trace_id for run in final] == [trace_id(1), trace_id(2), trace_id(3)]

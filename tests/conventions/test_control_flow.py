@@ -161,6 +161,26 @@ def test_a_cancelled_run_has_no_failed_call_and_is_no_failure() -> None:
         ("20", "This operation was aborted", Outcome.CANCELLED),
         ("*fmt.wrapError", "tool pay: tool execution interrupted", Outcome.PAUSED),
         ("FiberFailure", "All fibers interrupted without errors.", Outcome.CANCELLED),
+        (
+            "java.util.concurrent.CompletionException",
+            "java.util.concurrent.CancellationException",
+            Outcome.CANCELLED,
+        ),
+        ("Error", "1 CANCELLED: Call cancelled", Outcome.CANCELLED),
+        (
+            "grpc.aio._call.AioRpcError",
+            "<AioRpcError of RPC that terminated with:\n\tstatus = StatusCode.CANCELLED\n>",
+            Outcome.CANCELLED,
+        ),
+        (
+            "temporalio.exceptions.ApplicationError",
+            "CancelledError: Workflow cancelled",
+            Outcome.CANCELLED,
+        ),
+        ("tokio::task::JoinError", "task 12 was cancelled", Outcome.CANCELLED),
+        ("RuntimeError", "Waiting for human approval of pay", Outcome.PAUSED),
+        ("ValueError", "GraphInterrupt: no such node", Outcome.FAILURE),
+        ("Exception", "ValueError: the order was cancelled", Outcome.FAILURE),
         ("*errors.errorString", "context deadline exceeded", Outcome.FAILURE),
         ("Error", "the order was cancelled", Outcome.FAILURE),
         (
