@@ -45,7 +45,7 @@ LATEST: Final = 100
 """Requests among which all of a new group must be."""
 
 
-class _Group(Struct, array_like=True):
+class _Group(Struct, array_like=True, gc=False):
     """A group: its number, the mean of its requests, how many there were, the first and the last of
     them, and whether it was noted as new.
     """

@@ -25,7 +25,7 @@ OTHER_TASK: Final = "__other__"
 """
 
 
-class Path(Struct, eq=False):
+class Path(Struct, eq=False, gc=False):
     """The ordered tool names of a run, made once a distinct path and shared.
 
     `code` spells the path with one character a tool, so that edit distances run on plain strings;
