@@ -10,9 +10,9 @@ from __future__ import annotations
 import gc
 import time
 import tracemalloc
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Final
+from typing import Any, Final
 
 from benchmarks.job import SETTINGS, Job
 from benchmarks.measure import ROUNDS, Row, ratios, row
@@ -55,8 +55,21 @@ def rows(rounds: int = ROUNDS) -> list[Row]:
     for (kind, chaotic), limit in zip(KINDS.items(), (32, 64), strict=True):
         name = f"memory per agent, {kind} paths"
         found.append(
-            _kept(name, agents(chaotic=chaotic), limit, f"{WINDOW} runs, without change detection")
+            _kept(
+                name,
+                agents(Shape(chaotic=chaotic), {**SETTINGS, **NO_CHANGE}),
+                limit,
+                f"{WINDOW} runs, without change detection",
+            )
         )
+    found.append(
+        _kept(
+            "memory per agent, requests known and change detection on",
+            agents(Shape(requests=True), SETTINGS),
+            None,
+            f"{WINDOW} runs of 24 kinds of request, default settings",
+        )
+    )
     found.append(
         _kept(
             "memory per open run of 20 spans",
@@ -106,23 +119,24 @@ def bodies(shape: Shape, seed: int = 7) -> Iterator[bytes]:
     return (request(run).SerializeToString() for run in each_run(shape, seed))
 
 
-def agents(*, chaotic: bool) -> float:
+def agents(shape: Shape, settings: Mapping[str, Any]) -> float:
     """Return the bytes per agent, its window full and its runs final.
 
     That is what as many runs of one agent leave free: tables of closed ids and shared values are
-    the same in both.
+    the same in both. Templates of spans are not, and are no agent's.
     """
 
     def filled(number: int) -> int:
         with _allocations() as allocated:
-            job = Job({**SETTINGS, **NO_CHANGE})
-            runs = bodies(Shape(chaotic=chaotic, sessions=False, agents=number))
+            job = Job(settings)
+            runs = bodies(shape._replace(sessions=False, agents=number))
             for _ in range(AGENTS * (WINDOW + 10)):
                 job.receive(next(runs))
             job.wait(LATER_S)
+            job.forget_templates()
             return allocated()
 
-    Agent(WINDOW, chaotic=chaotic)  # imports and caches exist by then
+    filled(1)  # imports and caches exist by then
     one = filled(1)
     return (filled(AGENTS) - one) / (AGENTS - 1)
 
@@ -153,5 +167,5 @@ def _allocated() -> int:
     return tracemalloc.get_traced_memory()[0]
 
 
-def _kept(name: str, size: float, at_most: float, against: str) -> Row:
+def _kept(name: str, size: float, at_most: float | None, against: str) -> Row:
     return row(name, [size], unit="KiB", scale=1 / 1024, at_most=at_most, against=against)

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from otel_reliability.config import Settings
+from otel_reliability.conventions.reader import MAX_MEMORY
 from otel_reliability.engine import Engine
 from otel_reliability.service.answers import Encoding, OtlpSignal
 from otel_reliability.service.decoded import Decoder
@@ -42,3 +43,10 @@ class Job:
         self.engine.take_final()
         self.engine.take_revised()
         self.engine.take_scored()
+
+    def forget_templates(self) -> None:
+        """Forget what conventions remember of spans that are alike: so much for all agents
+        together, however many there are.
+        """
+        self.engine.reader.remember(MAX_MEMORY + 1)
+        self.receive(b"")

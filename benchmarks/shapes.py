@@ -28,17 +28,28 @@ TOOLS: Final = (
     "send_mail",
     "escalate",
 )
+OPENINGS: Final = ("please", "can you", "I want you to", "hello, I would like you to")
+WISHES: Final = ("cancel and refund", "change the address of", "tell me where to find", "pay for")
+SUBJECTS: Final = (
+    "the shoes I ordered last week",
+    "my subscription to the magazine",
+    "a flight from Lisbon to Oslo",
+    "the repair of our dishwasher",
+    "the invoice of the hotel",
+    "my reservation of two seats",
+)
 
 
 class Shape(NamedTuple):
-    """One kind of run. Only `content` and `sub_agent` change what there is to compute; `chaotic`:
-    nearly every path is new.
+    """One kind of run. Only `content`, `requests` and `sub_agent` change what there is to compute;
+    `chaotic`: nearly every path is new.
     """
 
     content: bool = False
     response_model: bool = True
     sub_agent: bool = False
     chaotic: bool = False
+    requests: bool = False
     sessions: bool = True
     agents: int = 10
     name: str = "agent"
@@ -120,10 +131,19 @@ class _Writer:
             "gen_ai.output.type": "text",
             "server.address": "api.openai.com",
         }
+        if self._shape.requests:
+            attributes["gen_ai.input.messages"] = self._request()
         return [
             *found,
             span(trace, root, parent, f"invoke_agent {agent}", 1, began, self._now, attributes),
         ]
+
+    def _request(self) -> str:
+        """Return what the user asked: one of 24 kinds, each in several wordings."""
+        dice = self._dice
+        words = (dice.choice(OPENINGS), dice.choice(WISHES), dice.choice(SUBJECTS))
+        text = f"{' '.join(words)}, it is number {dice.randrange(10**6)}"
+        return json.dumps([{"role": "user", "parts": [{"type": "text", "content": text}]}])
 
     def _model(self, trace: bytes, parent: bytes, about: Mapping[str, Any], finish: str) -> Span:
         dice = self._dice
