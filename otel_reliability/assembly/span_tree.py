@@ -29,7 +29,7 @@ from otel_reliability.model.span import (
 
 NONE: Final = -1
 """The index that stands for no span."""
-_ORDER: Final = attrgetter("start_ns", "end_ns", "span_id", "trace_id")
+ORDER: Final = attrgetter("start_ns", "end_ns", "span_id", "trace_id")
 """Start, end, span id, trace id."""
 _ID: Final = attrgetter("span_id")
 REF: Final[Callable[[AgentSpan], SpanRef]] = attrgetter("trace_id", "span_id")
@@ -111,13 +111,13 @@ class SpanTree:
         """`linked`: spans and the ones that they are put below. `joined`: the spans of several
         traces, which messaging links or a run key join.
         """
-        self.spans = spans = sorted(spans, key=_ORDER)
+        self.spans = spans = sorted(spans, key=ORDER)
         self.joined = joined
         self.attempts = attempts or {}
         name: Callable[[AgentSpan], Any] = REF if joined else _ID
         index = {name(span): i for i, span in enumerate(spans)}
         if len(index) < len(spans):
-            self.spans = spans = sorted(latest_versions(spans, name), key=_ORDER)
+            self.spans = spans = sorted(latest_versions(spans, name), key=ORDER)
             index = {name(span): i for i, span in enumerate(spans)}
         get = index.get
         if joined:

@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 
 from msgspec import Struct
 
-from otel_reliability.assembly.span_tree import REF, parent_ref
+from otel_reliability.assembly.span_tree import ORDER, REF, parent_ref
 from otel_reliability.model.span import (
     BY_TIME,
     ORIGIN,
@@ -29,7 +29,6 @@ TurnRef: TypeAlias = SpanRef
 """The span that stands for a turn."""
 MAX_PROMPT_LEAD_NS: Final = 1_000_000_000
 """Nanoseconds from the event of a prompt to the agent span that begins with it."""
-_BY_START: Final = attrgetter("start_ns", "end_ns", "span_id", "trace_id")
 _start: Final[Callable[[AgentSpan], int]] = attrgetter("start_ns")
 _time: Final[Callable[[tuple[int, TurnRef]], int]] = itemgetter(0)
 
@@ -119,7 +118,7 @@ class Conversations:
     """
 
     def __init__(self, spans: Iterable[AgentSpan]) -> None:
-        self.spans = sorted(spans, key=_BY_START)
+        self.spans = sorted(spans, key=ORDER)
         self.by_ref = {REF(span): span for span in self.spans}
         self.events: list[AgentSpan] = []
         self._conversations: dict[TraceId, Conversation] = {}

@@ -38,7 +38,7 @@ from otel_reliability.experiments.experiment import (
     Experiment,
     ExperimentPlan,
 )
-from otel_reliability.experiments.faults import KINDS
+from otel_reliability.experiments.faults import DEFAULT_KINDS, KINDS
 from otel_reliability.experiments.journal import AttemptResult, Journal, read_results
 from otel_reliability.experiments.receiver import ANY_ADDRESS, PROTOCOLS
 from otel_reliability.experiments.rewriters import variants_of, written_variants
@@ -57,7 +57,6 @@ from otel_reliability.statistics.sequential import SequentialDecision
 HALF_WIDTH: Final = "0.05"
 """Precision of the fixed design that an experiment is compared with: ± 5 points."""
 DEFAULT_MAX_RUNS: Final = recommend_runs(HALF_WIDTH)
-DEFAULT_KINDS: Final = tuple(kind for kind in KINDS if kind != "slow")
 MAX_TASKS: Final = 20
 """Tasks that the progress page shows."""
 FAILED: Final = 1

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from otel_reliability.conventions import values
-from otel_reliability.model.span import CONDITIONS, Notes, bounded
+from otel_reliability.model.span import CONDITIONS, SEVERITIES, Notes, bounded
 
 PREFIX: Final = "reliability."
 
@@ -35,8 +35,6 @@ INPUT_CLASS: Final = "reliability.input.class"
 CONTEXT_LIMIT: Final = "reliability.context_limit"
 OUTCOME_KEY: Final = "reliability.outcome.key"
 USAGE_COST: Final = "reliability.usage.cost_usd"
-
-SEVERITIES: Final = frozenset({"low", "medium", "high"})
 
 _MAX_BRANCHES: Final = 64
 

@@ -28,6 +28,8 @@ VARIABLE: Final = "OTEL_RELIABILITY_FAULTS"
 counts the calls.
 """
 KINDS: Final = ("error", "timeout", "empty", "malformed", "slow")
+DEFAULT_KINDS: Final = tuple(kind for kind in KINDS if kind != "slow")
+"""Those that an experiment draws from unless it names some."""
 SLOW_S: Final = 2.0
 """Seconds by which a slow call is late."""
 MALFORMED: Final = '{"result": "trunca'

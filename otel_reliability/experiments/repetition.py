@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from otel_reliability.experiments.decision import Results, SequentialTest, is_sequential, tests_of
-from otel_reliability.experiments.faults import CALL, KINDS, VARIABLE, Faults
+from otel_reliability.experiments.faults import CALL, DEFAULT_KINDS, VARIABLE, Faults
 from otel_reliability.experiments.journal import AttemptResult
 from otel_reliability.experiments.rewriters import REWRITERS, variants_of
 from otel_reliability.metrics.passes.run_counts import recommend_runs
@@ -19,7 +19,6 @@ from otel_reliability.report.target import GateTarget, parse
 from otel_reliability.statistics.sequential import SequentialDecision
 
 FAULT: Final = "fault"
-DEFAULT_KINDS: Final = tuple(kind for kind in KINDS if kind != "slow")
 HALF_WIDTH: Final = "0.05"
 
 

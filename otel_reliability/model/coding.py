@@ -16,7 +16,15 @@ from pathlib import PurePosixPath
 from typing import Final, NamedTuple
 
 from otel_reliability.model.run import Run, ToolCall
-from otel_reliability.model.tools import MAX_COMMAND, READS_ONLY, SHELL_WORDS, has_word, words
+from otel_reliability.model.tools import (
+    HARMLESS,
+    MAX_COMMAND,
+    NEXT_COMMAND,
+    READS_ONLY,
+    SHELL_WORDS,
+    has_word,
+    words,
+)
 
 EFFECT_SIZE: Final = 8
 """Bytes of the hash of an effect (`conventions.hashing`)."""
@@ -119,8 +127,6 @@ TEST_WORDS: Final = frozenset({"test", "tests", "spec", "specs"})
 # --- One call -------------------------------------------------------------------------------------
 
 _HEREDOC: Final = re.compile(r"<<-?\s*(['\"]?)(\w+)\1(.*?)\n(?:.*?\n)?\s*\2\b", re.DOTALL)
-_NEXT: Final = re.compile(r"&&|\|\||[;|&\n]")
-_HARMLESS: Final = re.compile(r"[\d&]?>(?:&\d|\s*/dev/null\b)")
 _SETTING: Final = re.compile(r"\w+=\S*")
 _NAME_WORD: Final = re.compile(r"[a-z]+")
 _TARGET: Final = re.compile(r"[:-]")
@@ -173,8 +179,8 @@ def of_command(command: str) -> int:
         return EDITOR_COMMANDS[command]
     if len(command) > MAX_COMMAND:
         return 0
-    shown = _HARMLESS.sub("", _HEREDOC.sub(r"\3\n", command))
-    found = [_of_part(part.split()) for part in _NEXT.split(shown) if part.strip()]
+    shown = HARMLESS.sub("", _HEREDOC.sub(r"\3\n", command))
+    found = [_of_part(part.split()) for part in NEXT_COMMAND.split(shown) if part.strip()]
     decided = [one for one in found if one is not None]
     total = functools.reduce(int.__or__, decided, 0)
     return READS if total == READS and all(decided) else total & ~READS

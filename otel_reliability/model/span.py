@@ -505,6 +505,10 @@ CONDITIONS: Final = frozenset({"baseline", "fault", "structure", "prompt"})
 """Values of `reliability.condition`: how a run was disturbed."""
 
 
+SEVERITIES: Final = frozenset({"low", "medium", "high"})
+"""The severities of a violation of a constraint."""
+
+
 class Notes(Struct, frozen=True, gc=False, array_like=True):
     """The attributes that users add (`reliability.*`), read and checked. None: absent.
 

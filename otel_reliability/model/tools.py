@@ -46,13 +46,16 @@ READS_ONLY: Final = b""
 MAX_COMMAND: Final = 4096
 """Characters of a command beyond which it is not checked: it has an effect."""
 
+NEXT_COMMAND: Final = re.compile(r"&&|\|\||[;|&\n]")
+"""What separates the commands of a line of a shell."""
+HARMLESS: Final = re.compile(r"[\d&]?>(?:&\d|\s*/dev/null\b)")
+"""Redirections that write to no file."""
+
 HANDING_OVER: Final = frozenset({"transfer", "handoff", "hand"})
 
 _PART = re.compile(r"\.|/|__")
 _WORD = re.compile(r"[^\W_]+")
 _CASE = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-_NEXT_COMMAND = re.compile(r"&&|\|\||[;|&\n]")
-_HARMLESS = re.compile(r"[\d&]?>(?:&\d|\s*/dev/null\b)")
 _WRITES = re.compile(r">|`|\$\(|<\(")
 
 
@@ -135,10 +138,10 @@ def only_reads(command: str) -> bool:
     ... ]
     [True, True, False, False, False]
     """
-    command = _HARMLESS.sub("", command) if len(command) <= MAX_COMMAND else ">"
+    command = HARMLESS.sub("", command) if len(command) <= MAX_COMMAND else ">"
     if _WRITES.search(command):
         return False
-    parts = [part.split(maxsplit=1) for part in _NEXT_COMMAND.split(command) if part.strip()]
+    parts = [part.split(maxsplit=1) for part in NEXT_COMMAND.split(command) if part.strip()]
     return bool(parts) and all(part[0] in READING_COMMANDS for part in parts)
 
 

@@ -17,17 +17,17 @@ Environment: TypeAlias = Mapping[str, str]
 
 class TraceStore(NamedTuple):
     """One store. `url` and `project` are environment variables, the first that is set counts;
-    `headers` returns those that carry credentials.
+    `headers` returns those that carry credentials. `loses`: what it does not give back, as the
+    predicate of a sentence.
     """
 
     name: str
     fetch: Callable[[Client, Period, str | None, Known], Iterator[Trace]]
-    url: tuple[str, ...]
     default_url: str
     headers: Callable[[Environment], dict[str, str]]
-    project: tuple[str, ...]
-    project_is: str
-    loses: str
+    url: tuple[str, ...] = ()
+    project: tuple[str, ...] = ()
+    loses: str = ""
 
 
 def _none(_: Environment) -> dict[str, str]:
@@ -81,65 +81,53 @@ STORES: Final[Mapping[str, TraceStore]] = {
     store.name: store
     for store in (
         TraceStore(
-            "jaeger",
-            jaeger.fetch,
-            (),
-            "http://localhost:16686",
-            _none,
-            (),
-            "service",
-            "",
+            name="jaeger",
+            fetch=jaeger.fetch,
+            default_url="http://localhost:16686",
+            headers=_none,
         ),
         TraceStore(
-            "tempo",
-            tempo.fetch,
-            (),
-            "http://localhost:3200",
-            _none,
-            (),
-            "service",
-            "cuts attributes at 2048 bytes by default",
+            name="tempo",
+            fetch=tempo.fetch,
+            default_url="http://localhost:3200",
+            headers=_none,
+            loses="cuts attributes at 2048 bytes by default",
         ),
         TraceStore(
-            "phoenix",
-            phoenix.fetch,
-            ("PHOENIX_ENDPOINT", "PHOENIX_COLLECTOR_ENDPOINT", "PHOENIX_BASE_URL"),
-            "http://localhost:6006",
-            _phoenix,
-            ("PHOENIX_PROJECT_NAME",),
-            "project",
-            "loses scopes, resources (service, version), span kinds and links; times to the "
+            name="phoenix",
+            fetch=phoenix.fetch,
+            url=("PHOENIX_ENDPOINT", "PHOENIX_COLLECTOR_ENDPOINT", "PHOENIX_BASE_URL"),
+            default_url="http://localhost:6006",
+            headers=_phoenix,
+            project=("PHOENIX_PROJECT_NAME",),
+            loses="loses scopes, resources (service, version), span kinds and links; times to the "
             "microsecond",
         ),
         TraceStore(
-            "mlflow",
-            mlflow.fetch,
-            ("MLFLOW_TRACKING_URI",),
-            "http://localhost:5000",
-            _mlflow,
-            ("MLFLOW_EXPERIMENT_NAME", "MLFLOW_EXPERIMENT_ID"),
-            "experiment",
-            "loses scopes and span kinds",
+            name="mlflow",
+            fetch=mlflow.fetch,
+            url=("MLFLOW_TRACKING_URI",),
+            default_url="http://localhost:5000",
+            headers=_mlflow,
+            project=("MLFLOW_EXPERIMENT_NAME", "MLFLOW_EXPERIMENT_ID"),
+            loses="loses scopes and span kinds",
         ),
         TraceStore(
-            "langfuse",
-            langfuse.fetch,
-            ("LANGFUSE_BASE_URL", "LANGFUSE_HOST"),
-            "https://cloud.langfuse.com",
-            _langfuse,
-            (),
-            "environment",
-            "loses links, events and span kinds; times to the millisecond",
+            name="langfuse",
+            fetch=langfuse.fetch,
+            url=("LANGFUSE_BASE_URL", "LANGFUSE_HOST"),
+            default_url="https://cloud.langfuse.com",
+            headers=_langfuse,
+            loses="loses links, events and span kinds; times to the millisecond",
         ),
         TraceStore(
-            "langsmith",
-            langsmith.fetch,
-            ("LANGSMITH_ENDPOINT", "LANGCHAIN_ENDPOINT"),
-            "https://api.smith.langchain.com",
-            _langsmith,
-            ("LANGSMITH_PROJECT", "LANGCHAIN_PROJECT"),
-            "project",
-            "loses resources (service, version), scopes, span kinds and links; times to the "
+            name="langsmith",
+            fetch=langsmith.fetch,
+            url=("LANGSMITH_ENDPOINT", "LANGCHAIN_ENDPOINT"),
+            default_url="https://api.smith.langchain.com",
+            headers=_langsmith,
+            project=("LANGSMITH_PROJECT", "LANGCHAIN_PROJECT"),
+            loses="loses resources (service, version), scopes, span kinds and links; times to the "
             "microsecond",
         ),
     )

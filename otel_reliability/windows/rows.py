@@ -21,11 +21,10 @@ from otel_reliability.model.flaws import flaws_of
 from otel_reliability.model.remembered import Remembered
 from otel_reliability.model.row import CallTotals, Compressions, Path, Retries, Row
 from otel_reliability.model.run import ModelCall, Run, ToolCall
-from otel_reliability.model.span import OUTCOME, Evaluation, Subject, SubjectKind
+from otel_reliability.model.span import OUTCOME, SEVERITIES, Evaluation, Subject, SubjectKind
 from otel_reliability.model.tools import effects_of
 
 CONSTRAINT: Final = "constraint."
-SEVERITIES: Final = frozenset({"low", "medium", "high"})
 CLEAN: Final = "none"
 BY_STATUS: Final = "status"
 """Source of an outcome that is no more than an end without error."""

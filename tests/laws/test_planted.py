@@ -63,7 +63,7 @@ def assert_caught(law: Law) -> None:
     [
         pytest.param(
             span_tree,
-            "_ORDER",
+            "ORDER",
             same_for_all,
             [laws.order_and_batches],
             id="spans in the order of arrival",
