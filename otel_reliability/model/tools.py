@@ -47,7 +47,7 @@ MAX_COMMAND: Final = 4096
 """Characters of a command beyond which it is not checked: it has an effect."""
 
 NEXT_COMMAND: Final = re.compile(r"&&|\|\||[;|&\n]")
-"""What separates the commands of a line of a shell."""
+"""Separators of the commands in a line of a shell."""
 HARMLESS: Final = re.compile(r"[\d&]?>(?:&\d|\s*/dev/null\b)")
 """Redirections that write to no file."""
 
