@@ -95,6 +95,13 @@ _Fingerprinted: TypeAlias = tuple[frozenset[Sender], frozenset[Traits]]
 _UNNAMED_SERVICE: Final = "unknown_service"
 _AGENT = Kind.AGENT
 _COMPRESSION: Final = Kind.COMPRESSION
+NO_CONVERSATIONS: Final = frozenset(
+    {
+        *("undefined", "unknown", "none", "N/A", "n/a", "NaN", "nan", "0", "-"),
+        *("[object Object]", "00000000-0000-0000-0000-000000000000"),
+    }
+)
+"""Ids that programs send where they know none: one conversation of all would be wrong."""
 _MAX_KEYS: Final = 4_096
 _NO_TOKENS: Final = Tokens()
 
@@ -760,4 +767,4 @@ def _session(draft: _Draft) -> str | None:
         found = draft.linked.units.session_above(draft.members[0] if root is None else root.at)
         if found is not None and found.rank < rank:
             session = found.id
-    return session
+    return None if session in NO_CONVERSATIONS else session

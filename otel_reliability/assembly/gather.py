@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Final, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from otel_reliability.assembly.span_tree import NONE, SpanTree
 from otel_reliability.assembly.steps import ModelSpan, Step
@@ -19,6 +20,7 @@ from otel_reliability.model.span import (
     ModelFacts,
     RejectionFacts,
     Resource,
+    Tokens,
     ToolFacts,
 )
 
@@ -33,6 +35,8 @@ _OTHER = Kind.OTHER
 _COMPRESSION = Kind.COMPRESSION
 _CHAIN = Kind.CHAIN
 _NO_MODEL: Final = ModelFacts()
+_NO_TOKENS: Final = Tokens()
+"""Tokens of a call that reports none, or 0: no call has an empty input."""
 NO_RANK: Final = 1_000
 """The rank of no session: worse than any."""
 
@@ -120,6 +124,8 @@ class Gathered(Struct, eq=False):
         facts = span.facts
         if type(facts) is not ModelFacts:
             facts = _NO_MODEL
+        elif facts.tokens.input == 0 and not facts.tokens.output:
+            facts = replace(facts, tokens=_NO_TOKENS)
         self.models.append(ModelSpan(i, facts))
         response = facts.response_id
         if response is not None:

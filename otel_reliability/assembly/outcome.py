@@ -19,6 +19,7 @@ from otel_reliability.model.span import (
     Evaluation,
     InvocationFacts,
     Kind,
+    ModelFacts,
     Notes,
     SpanId,
     ToolFacts,
@@ -85,9 +86,9 @@ def observed(
     waits: bool = False,
 ) -> RunOutcome:
     """Return the outcome by the run's spans: errors of the root and of the last invocations in it,
-    what stopped them, limits, a last model call that failed (no model gave an answer, whatever the
-    root says), and errors that its scope hides. `root` is None for implicit runs. `waits`: its last
-    call waits for a person.
+    what stopped them, limits, a last model call that failed or was cancelled (no model gave an
+    answer, whatever the root says), and errors that its scope hides. `root` is None for implicit
+    runs. `waits`: its last call waits for a person.
     """
     spans = tree.spans
     if root is None:
@@ -112,6 +113,8 @@ def observed(
     step = _last(tree, [i for i in members if spans[i].kind in STEPS])
     if step is not None and step.failed and (hides_failure or _left_unanswered(root, step)):
         return RunOutcome(Outcome.FAILURE, "last_step_error")
+    if step is not None and _was_cancelled(root, step):
+        return RunOutcome(Outcome.CANCELLED, "stopped")
     return _BY_STATUS if settings.fallback == "status" else _COMPLETED
 
 
@@ -120,6 +123,12 @@ def _left_unanswered(root: Invocation, failed: AgentSpan) -> bool:
     One that outlives the root works in the background: the answer was there before.
     """
     return failed.kind is Kind.MODEL and failed.end_ns <= root.span.end_ns
+
+
+def _was_cancelled(root: Invocation, last: AgentSpan) -> bool:
+    """Return whether the last step is a model call whose caller stopped it, and the run with it."""
+    facts = last.facts
+    return isinstance(facts, ModelFacts) and facts.cancelled and last.end_ns <= root.span.end_ns
 
 
 def of_root(root: AgentSpan, settings: OutcomeSettings) -> RunOutcome:

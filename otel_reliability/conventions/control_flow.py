@@ -27,6 +27,7 @@ from otel_reliability.model.span import (
     PAUSED,
     STATUS_ERROR,
     InvocationFacts,
+    ModelFacts,
     RawEvent,
     RejectionFacts,
     ToolFacts,
@@ -224,6 +225,8 @@ def _without_failure(answer: Answer, signal: ControlFlow) -> Answer:
     facts = answer.facts
     if isinstance(facts, InvocationFacts) and signal is not ControlFlow.PASSED:
         facts = replace(facts, stopped=signal.value)
+    elif isinstance(facts, ModelFacts) and signal is ControlFlow.CANCELLED:
+        facts = replace(facts, cancelled=True)
     elif isinstance(facts, ToolFacts):
         if signal in (ControlFlow.PAUSED, ControlFlow.REJECTED):
             facts = RejectionFacts(pending=signal is ControlFlow.PAUSED)

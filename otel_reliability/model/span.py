@@ -378,6 +378,7 @@ class ModelFacts(Struct, frozen=True, gc=False, array_like=True):
     input tokens, `cached` were read from the provider's cache and `cache_written` were written to
     it. `agent`, `invocation_id`: as for `ToolFacts`. `emits_tools`: its framework makes a span of
     every call that it executes. `previous_response`: the id of the one that it continues.
+    `cancelled`: its caller stopped it.
     """
 
     model: str | None = None
@@ -402,6 +403,7 @@ class ModelFacts(Struct, frozen=True, gc=False, array_like=True):
     reasoning: str | None = None
     emits_tools: bool = False
     previous_response: str | None = None
+    cancelled: bool = False
 
 
 class HandoffFacts(Struct, frozen=True, gc=False, array_like=True):

@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from otel_reliability.config import Settings
-from otel_reliability.model.flaws import LOST_MODEL_CALLS
+from otel_reliability.model.flaws import LOST_MODEL_CALLS, flaws_of
 from otel_reliability.model.run import Run
 from otel_reliability.model.span import AgentSpan, InvocationFacts, ModelFacts, Tokens
 from otel_reliability.testing import agent, model, tool, workflow
@@ -257,3 +257,11 @@ def test_a_call_of_another_scope_is_compared_with_the_last_four_siblings(
     run = run_of(agent(1, end=99), first, *short, again)
 
     assert len(run.model_calls) == calls
+
+
+def test_a_call_that_reports_no_input_at_all_reports_no_tokens() -> None:
+    """Some instrumentations write 0 for a stream whose usage was not asked for."""
+    run = run_of(agent(1, end=9), model(2, 1, (0, 0)), model(3, 1, (100, 7), start=4))
+
+    assert (run.input_tokens, run.output_tokens) == (100, 7)
+    assert flaws_of(run) == ("tokens_partial",)

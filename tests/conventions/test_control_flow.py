@@ -283,3 +283,11 @@ def test_conventions_are_asked_once_for_each_exception(monkeypatch: pytest.Monke
 
     assert [fresh.read(span).failed for span in ended] == [False, True, True] * 20
     assert len(asked) < 10
+
+
+def test_a_run_whose_last_answer_was_aborted_is_cancelled_though_its_root_says_nothing() -> None:
+    root = step("invoke_agent", 1, None, start=0.0, end=9.0)
+    aborted = step("chat", 3, 1, "AbortError", start=4.0)
+    assert run(root, step("chat", 2, 1, start=1.0), aborted).outcome is Outcome.CANCELLED
+    later = step("chat", 4, 1, start=6.0)
+    assert run(root, aborted, later).outcome is Outcome.COMPLETED

@@ -568,3 +568,46 @@ def test_the_token_keys_of_semantic_kernel() -> None:
         )
     )
     assert found.tokens == Tokens(50, 5)
+
+
+def test_a_run_of_an_agent_that_azure_keeps() -> None:
+    """The agent, the thread and the message are made in spans of their own, which are no runs."""
+    made = span(
+        1,
+        trace=2,
+        attributes={"gen_ai.operation.name": "create_agent", "gen_ai.agent.name": "desk"},
+        scope="azure.ai.agents",
+    )
+    asked = span(
+        1,
+        trace=3,
+        end=9.0,
+        attributes={
+            "gen_ai.operation.name": "process_thread_run",
+            "gen_ai.agent.name": "desk",
+            "gen_ai.usage.input_tokens": 100,
+            "gen_ai.usage.output_tokens": 7,
+        },
+        scope="azure.ai.agents",
+    )
+    called = span(
+        2,
+        1,
+        trace=3,
+        attributes={"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "lookup"},
+        scope="azure.ai.agents",
+    )
+    (found,) = rebuilt(made, asked, called)
+    assert (found.key.agent, found.path, found.tokens) == ("desk", ("lookup",), 107)
+
+
+@pytest.mark.parametrize("said", ["undefined", "unknown", "00000000-0000-0000-0000-000000000000"])
+def test_an_id_that_says_that_there_is_none_is_no_conversation(said: str) -> None:
+    attributes = {
+        "gen_ai.operation.name": "invoke_agent",
+        "gen_ai.agent.name": "desk",
+        "gen_ai.conversation.id": said,
+    }
+    called = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "lookup"}
+    (found,) = rebuilt(span(1, attributes=attributes), span(2, 1, attributes=called))
+    assert found.session_id is None

@@ -111,7 +111,8 @@ CACHE_WRITTEN_TOKENS: Final = (
 MONEY: Final = (*COSTS, *PROVIDERS, *CACHED_TOKENS, *CACHE_WRITTEN_TOKENS)
 """Sources of the cost of a model call, next to its model and its tokens."""
 
-AGENT_OPERATIONS: Final = frozenset({"invoke_agent", "agent.run"})
+AGENT_OPERATIONS: Final = frozenset({"invoke_agent", "agent.run", "process_thread_run"})
+"""The last is a run of the agents that Azure AI Foundry keeps (scope `azure.ai.agents`)."""
 NAMED_AGENT_OPERATIONS: Final = frozenset(
     {
         *("agent", "run_agent", "agent_run", "call_agent", "agent_call", "execute_agent"),
