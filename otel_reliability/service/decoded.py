@@ -104,7 +104,9 @@ def _json(signal: OtlpSignal, body: bytes) -> Batch:
     if request and key not in request:
         raise UndecodableBody(_without(key, request))
     found: object = request.get(key)
-    return otlp_json.decode_request({} if found is None else {key: found})
+    wanted = {} if found is None else {key: found}
+    otlp_json.check(wanted, len(body))
+    return otlp_json.decode_request(wanted)
 
 
 def _without(key: str, request: Mapping[str, Any]) -> str:

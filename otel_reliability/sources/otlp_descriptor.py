@@ -1,4 +1,4 @@
-"""OTLP's trace request described once more, so that the protobuf runtime does the work: same bytes,
+"""OTLP's requests described once more, so that the protobuf runtime does the work: same bytes,
 other types.
 
 Four differences from the published schema, all allowed by the wire format:
@@ -13,7 +13,9 @@ Four differences from the published schema, all allowed by the wire format:
 - A span's status is `bytes`, of which there are three; text that is not read is `bytes` too, enums
   are `int32`.
 
-Every other field is declared. So the unknown fields of a span are these, and one case more: the
+A request of logs is described down to its records, which are `bytes`: one is decoded at a time.
+
+Every other field of a span is declared. So its unknown fields are these, and one case more: the
 runtime moves a map entry that holds a third field (`key_strindex`, of the profiles signal) there,
 as a whole.
 """
@@ -75,6 +77,9 @@ _SCHEMA: Final[dict[str, dict[str, tuple[int, Any]]]] = {
     "ScopeSpans": {"scope": (1, _PARTS), "spans": (2, "Span")},
     "ResourceSpans": {"resource": (1, _PARTS), "scope_spans": (2, "ScopeSpans")},
     "Request": {"resource_spans": (1, "ResourceSpans")},
+    "ScopeLogs": {"scope": (1, _PARTS), "log_records": (2, _PARTS)},
+    "ResourceLogs": {"resource": (1, _PARTS), "scope_logs": (2, "ScopeLogs")},
+    "LogsRequest": {"resource_logs": (1, "ResourceLogs")},
 }
 """The fields of each message: their number, and their type or the message that is repeated there.
 """
@@ -107,6 +112,7 @@ def _file() -> descriptor_pb2.FileDescriptorProto:
 
 _CLASSES: Final[dict[str, Any]] = message_factory.GetMessages([_file()])
 Request: Final = _CLASSES[f"{_PACKAGE}.Request"]
+LogsRequest: Final = _CLASSES[f"{_PACKAGE}.LogsRequest"]
 """The message classes. Their instances are typed `Any`: a class made at run time has no types to
 show.
 """

@@ -18,6 +18,7 @@ import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from typing import Any, Final, cast
 
 from otel_reliability.errors import UndecodableBody
@@ -341,6 +342,10 @@ _OTHER_SPELLINGS: Final[Mapping[str, tuple[str, ...]]] = {
     "logRecords": ("log_records", "logs"),
 }
 """Keys under which other JSON of protobuf, or OTLP before 1.0, has a list."""
+_SPANS: Final = ("resourceSpans", "scopeSpans", "spans")
+_LOGS: Final = ("resourceLogs", "scopeLogs", "logRecords")
+_LEVELS: Final = (_SPANS, _LOGS)
+"""The lists of a request, each within the objects of the one before."""
 _TYPES: Final[Mapping[type, str]] = {
     str: "a string",
     bool: "a boolean",
@@ -362,6 +367,38 @@ _KINDS: Final = {
 _STATUSES: Final = {
     f"STATUS_CODE_{name}": number for number, name in enumerate(("UNSET", "OK", "ERROR"))
 }
+
+
+LARGE: Final = 1024 * 1024
+"""Bytes from which the parts of a request are counted."""
+LEAST_PART: Final = 24
+"""Bytes that a resource, a scope, a span or a log record has at least, on average; sound ones take
+more than their keys: `{"scopeLogs":[]}`.
+"""
+
+
+def check(request: Mapping[str, Any], size: int) -> None:
+    """Raise `UndecodableBody` for a large request of more parts than could be sound in its `size`
+    in bytes: an empty one takes three bytes, and as much work as any.
+
+    >>> check({"resourceSpans": [{}] * 500_000}, 1_500_000)
+    Traceback (most recent call last):
+    otel_reliability.errors.UndecodableBody: a request of 1500000 bytes with more parts than could \
+be sound in it
+    """
+    if size <= LARGE:
+        return
+    room = size // LEAST_PART
+    for names in _LEVELS:
+        parts: list[Any] = [request]
+        for name in names:
+            below = [items(record(part).get(name)) for part in parts]
+            room -= sum(map(len, below))
+            if room < 0:
+                raise UndecodableBody(
+                    f"a request of {size} bytes with more parts than could be sound in it"
+                )
+            parts = list(chain.from_iterable(below))
 
 
 def decode_request(request: object) -> Batch:
@@ -389,13 +426,9 @@ def _take_request(batch: Batch, request: object) -> None:
             or "an object without resourceSpans or resourceLogs is no OTLP request",
         )
     else:
-        for span, scope, resource in _parts(
-            batch, signals, ("resourceSpans", "scopeSpans", "spans")
-        ):
+        for span, scope, resource in _parts(batch, signals, _SPANS):
             _take_span(batch, span, scope, resource)
-        for log, scope, resource in _parts(
-            batch, signals, ("resourceLogs", "scopeLogs", "logRecords")
-        ):
+        for log, scope, resource in _parts(batch, signals, _LOGS):
             take_log(batch, _log(log, text(scope.get("name")), resource), plain(log.get("body")))
 
 

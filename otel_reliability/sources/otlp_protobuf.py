@@ -9,15 +9,15 @@ costs the rest of the request nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from operator import attrgetter
 from typing import Any, Final, TypeVar
 
 from google.protobuf.message import DecodeError
 from google.protobuf.unknown_fields import UnknownFieldSet
-from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, InstrumentationScope, KeyValue
+from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource as ResourceMessage
 
 from otel_reliability.errors import UndecodableBody
@@ -57,6 +57,7 @@ from otel_reliability.sources.otlp_descriptor import (
     VARINT,
     Event,
     Link,
+    LogsRequest,
     Request,
     Status,
 )
@@ -119,34 +120,49 @@ def decode_logs(body: bytes) -> Batch:
     """The evaluations and other log events of an ExportLogsServiceRequest; records that are no
     event are counted.
 
-    Raises `UndecodableBody` for a body that is no such request; one of spans or metrics is named.
+    Raises `UndecodableBody` for a body that is no such request, and for one made to explode in
+    memory; one of spans or metrics is named.
 
     >>> decode_logs(b"").other_logs
     0
     """
+    check(body, LEAST_RECORD)
+    batch = Batch()
     try:
-        request = ExportLogsServiceRequest.FromString(body)
+        for resource_logs in LogsRequest.FromString(body).resource_logs:
+            resource = resource_of(b"".join(resource_logs.resource))
+            for scope_logs in resource_logs.scope_logs:
+                scope, _ = scope_of(b"".join(scope_logs.scope))
+                for record in scope_logs.log_records:
+                    _take_record(batch, record, scope, resource)
     except DecodeError as error:
         detail = _SPANS if _holds_spans(body) else "not an OTLP logs request in protobuf"
         raise UndecodableBody(f"{detail} ({len(body)} bytes)") from error
-    batch = Batch()
-    for resource_logs in request.resource_logs:
-        resource = Resource.of(attributes(resource_logs.resource.attributes))
-        for scope_logs in resource_logs.scope_logs:
-            for record in scope_logs.log_records:
-                if not (record.time_unix_nano or record.observed_time_unix_nano):
-                    _check_log_record(record)
-                log = RawLog(
-                    record.event_name,
-                    record.time_unix_nano or record.observed_time_unix_nano,
-                    record.trace_id,
-                    record.span_id,
-                    attributes(record.attributes),
-                    scope_logs.scope.name,
-                    resource,
-                )
-                take_log(batch, log, plain(record.body))
     return batch
+
+
+def _take_record(batch: Batch, encoded: bytes, scope: str, resource: Resource) -> None:
+    """Put a log record into the batch. Only one is decoded at a time: of lists of nothing it takes
+    thirty times its bytes. Of its body only text and maps are asked for.
+    """
+    if len(encoded) > LARGE:
+        _values_after(encoded, 0, len(encoded), "record", MOST_FIELDS, _DEEPEST)
+    record = LogRecord.FromString(encoded)
+    if not (record.time_unix_nano or record.observed_time_unix_nano):
+        _check_log_record(record)
+    if max(len(record.attributes), len(record.body.kvlist_value.values)) > MOST_ATTRIBUTES:
+        raise UndecodableBody(f"a log record of more than {MOST_ATTRIBUTES} attributes")
+    log = RawLog(
+        record.event_name,
+        record.time_unix_nano or record.observed_time_unix_nano,
+        record.trace_id,
+        record.span_id,
+        attributes(record.attributes),
+        scope,
+        resource,
+    )
+    body = record.body
+    take_log(batch, log, None if body.WhichOneof("value") == "array_value" else plain(body))
 
 
 _SPANS: Final = "spans are no log records; send them to /v1/traces"
@@ -425,8 +441,14 @@ too.
 """
 LEAST_SPAN: Final = 40
 """Bytes a span has at least, on average: sound ids and times alone take 44."""
+LEAST_RECORD: Final = 24
+"""Bytes a log record has at least, on average: two times and a severity take 20."""
 MOST_FIELDS: Final = 100_000
-"""Attributes, events and links that one large span may have."""
+"""Attributes, events and links that one large span may have, and parts of a large log record."""
+MOST_ATTRIBUTES: Final = 10_000
+"""Attributes that one log record may have."""
+_DEEPEST: Final = 100
+"""Levels of messages in each other; protobuf refuses more."""
 
 _VARINT = 0
 _FIXED64 = 1
@@ -436,20 +458,30 @@ _SIZES: Final = {_FIXED64: 8, _FIXED32: 4}
 _INSIDE: Final = {"request": (1, "resource"), "resource": (2, "scope"), "scope": (2, "span")}
 """Which field of a message holds the messages of the next level."""
 
+_VALUES: Final[Mapping[str, Mapping[int, str]]] = {
+    "record": {5: "value", 6: "pair"},
+    "pair": {2: "value"},
+    "value": {5: "list", 6: "map"},
+    "list": {1: "value"},
+    "map": {1: "pair"},
+}
+"""Which fields of a log record, and of its values, hold which messages."""
 
-def check(body: bytes) -> None:
+
+def check(body: bytes, least: int = LEAST_SPAN) -> None:
     """Raise `UndecodableBody` for a large request of too many, or too full, parts: it would take
     far more memory than bytes.
 
     An empty message takes two bytes on the wire and hundreds in memory: 4 MB of empty spans took
     650 MB. What is sound cannot be that small. Only requests beyond `LARGE` are checked. What is no
     protobuf passes: the decoders refuse it. It stops at the first part too many, so that a body of
-    20 MB of zeros costs no more than one of as many spans.
+    20 MB of zeros costs no more than one of as many spans. `least`: bytes that a span has at
+    least, or a log record: their requests are alike as far as they are looked into.
 
     >>> check(b"anything small")
     """
     if len(body) > LARGE:
-        _room_after(body, 0, len(body), "request", len(body) // LEAST_SPAN)
+        _room_after(body, 0, len(body), "request", len(body) // least)
 
 
 def _room_after(body: bytes, at: int, end: int, level: str, room: int) -> int:
@@ -462,7 +494,7 @@ def _room_after(body: bytes, at: int, end: int, level: str, room: int) -> int:
         room -= 1
         if room < 0:
             raise UndecodableBody(
-                f"a request of {len(body)} bytes with more spans than could be sound in it"
+                f"a request of {len(body)} bytes with more parts than could be sound in it"
             )
         if number == wanted and below != "span":
             room = _room_after(body, start, at, below, room)
@@ -478,7 +510,20 @@ def _check_large(body: bytes, at: int, end: int, level: str) -> None:
         if at >= end:
             return
         _, _, at = _field(body, at, end)
-    raise UndecodableBody(f"a span of more than {MOST_FIELDS} attributes, events and links")
+    raise UndecodableBody(f"a span or log record of more than {MOST_FIELDS} attributes")
+
+
+def _values_after(record: bytes, at: int, end: int, level: str, room: int, depth: int) -> int:
+    """Return how many further parts a large log record may have after those of a message in it."""
+    below = _VALUES[level]
+    while at < end:
+        number, start, at = _field(record, at, end)
+        room -= 1
+        if room < 0:
+            raise UndecodableBody(f"a log record of more than {MOST_FIELDS} parts")
+        if number in below and depth:
+            room = _values_after(record, start, at, below[number], room, depth - 1)
+    return room
 
 
 def _field(body: bytes, at: int, end: int) -> tuple[int, int, int]:

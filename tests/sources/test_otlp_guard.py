@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -9,7 +11,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from otel_reliability.errors import UndecodableBody
-from otel_reliability.sources import otlp_protobuf
+from otel_reliability.sources import otlp_json, otlp_protobuf
 from otel_reliability.sources.otlp_protobuf import LARGE, LEAST_SPAN, check, decode_logs
 from otel_reliability.testing import span
 from tests.otlp import decode_traces, traces_protobuf
@@ -35,6 +37,69 @@ EMPTY = {
 def test_a_request_of_empty_parts_is_refused(parts: str) -> None:
     with pytest.raises(UndecodableBody):
         decode_traces(EMPTY[parts])
+
+
+LOGS = {
+    "records": wire(1, wire(2, wire(2, b"") * MB)),
+    "scopes": wire(1, wire(2, b"") * MB),
+    "resources": wire(1, b"") * MB,
+    "attributes": wire(1, wire(2, wire(2, wire(6, b"") * MB))),
+    "attributes of records that are not large": wire(1, wire(2, wire(2, wire(6, b"") * 20_000))),
+    "elements of the body": wire(1, wire(2, wire(2, wire(5, wire(5, wire(1, b"") * MB))))),
+    "entries of an attribute": wire(
+        1, wire(2, wire(2, wire(6, wire(2, wire(6, wire(1, b"") * MB)))))
+    ),
+    "resource attributes": wire(1, wire(1, wire(1, b"") * MB)),
+}
+
+
+@pytest.mark.parametrize("parts", LOGS)
+def test_a_request_of_empty_parts_of_logs_is_refused(parts: str) -> None:
+    with pytest.raises(UndecodableBody):
+        decode_logs(LOGS[parts])
+
+
+def test_a_log_record_that_is_nested_deeply_is_refused() -> None:
+    value = b""
+    for _ in range(2_000):
+        value = wire(5, wire(1, value))
+    with pytest.raises(UndecodableBody):
+        decode_logs(wire(1, wire(2, wire(2, wire(5, value) + wire(3, b"x" * LARGE)))))
+
+
+def test_large_log_records_pass() -> None:
+    pair = wire(1, b"gen_ai.output.messages") + wire(2, wire(1, b"x" * 3 * MB))
+    record = b"\x09" + (10**18).to_bytes(8, "little") + wire(12, b"claude_code.api_request")
+    many = [wire(2, record + wire(6, wire(1, b"%d" % n))) for n in range(2 * LARGE // 40)]
+
+    (log,) = decode_logs(wire(1, wire(2, wire(2, record + wire(6, pair))))).logs
+    assert log.attributes == {"gen_ai.output.messages": "x" * 3 * MB}
+    assert len(decode_logs(wire(1, wire(2, b"".join(many)))).logs) == len(many)
+
+
+@pytest.mark.parametrize(
+    "request_of",
+    [
+        lambda parts: {"resourceLogs": parts},
+        lambda parts: {"resourceSpans": [{"scopeSpans": parts}]},
+        lambda parts: {"resourceLogs": [{"scopeLogs": [{"logRecords": parts}]}]},
+    ],
+    ids=["resources", "scopes", "records"],
+)
+def test_a_request_of_empty_objects_in_json_is_refused(
+    request_of: Callable[[list[object]], dict[str, object]],
+) -> None:
+    """An object of three bytes takes as much work as any."""
+    with pytest.raises(UndecodableBody, match="more parts"):
+        otlp_json.check(request_of([{}] * MB), 3 * MB)
+
+
+def test_sound_objects_in_json_pass() -> None:
+    record: dict[str, object] = {"timeUnixNano": "1", "body": {}}
+    request: dict[str, object] = {
+        "resourceLogs": [{"scopeLogs": [{"logRecords": [record] * 100_000}]}]
+    }
+    otlp_json.check(request, len(json.dumps(request, separators=(",", ":"))))
 
 
 def test_small_requests_pass() -> None:
