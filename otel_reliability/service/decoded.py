@@ -96,6 +96,7 @@ def _json(signal: OtlpSignal, body: bytes) -> Batch:
     """A request of one signal in OTLP-JSON. What else stands in the object is unknown, and ignored;
     an object that has only that is refused.
     """
+    otlp_json.check_text(body)
     parsed = otlp_json.parse(body)
     if not isinstance(parsed, dict):
         raise UndecodableBody("a request in OTLP-JSON is an object")

@@ -377,6 +377,20 @@ more than their keys: `{"scopeLogs":[]}`.
 """
 
 
+MOST_OBJECTS: Final = 4_000_000
+"""Objects and lists of a request. One of attributes alone has so many in 68 MB."""
+
+
+def check_text(body: bytes) -> None:
+    """Raise `UndecodableBody` for a request with so many objects and lists that it cannot be
+    parsed: an empty one takes three bytes of text and 64 of memory. Brackets in texts count too.
+
+    >>> check_text(b'{"resourceSpans": []}')
+    """
+    if body.count(b"{") + body.count(b"[") > MOST_OBJECTS:
+        raise UndecodableBody(f"a request of more than {MOST_OBJECTS} objects and lists")
+
+
 def check(request: Mapping[str, Any], size: int) -> None:
     """Raise `UndecodableBody` for a large request of more parts than could be sound in its `size`
     in bytes: an empty one takes three bytes, and as much work as any.

@@ -3,7 +3,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -12,6 +11,7 @@ from msgspec.structs import replace
 
 from otel_reliability.errors import UndecodableBody
 from otel_reliability.sources import otlp_json, otlp_protobuf
+from otel_reliability.sources.otlp_json import MOST_OBJECTS
 from otel_reliability.sources.otlp_protobuf import LARGE, LEAST_SPAN, check, decode_logs
 from otel_reliability.testing import span
 from tests.otlp import decode_traces, traces_protobuf
@@ -77,21 +77,26 @@ def test_large_log_records_pass() -> None:
     assert len(decode_logs(wire(1, wire(2, b"".join(many)))).logs) == len(many)
 
 
-@pytest.mark.parametrize(
-    "request_of",
-    [
-        lambda parts: {"resourceLogs": parts},
-        lambda parts: {"resourceSpans": [{"scopeSpans": parts}]},
-        lambda parts: {"resourceLogs": [{"scopeLogs": [{"logRecords": parts}]}]},
-    ],
-    ids=["resources", "scopes", "records"],
-)
-def test_a_request_of_empty_objects_in_json_is_refused(
-    request_of: Callable[[list[object]], dict[str, object]],
-) -> None:
+MANY: list[dict[str, object]] = [{}] * MB
+OBJECTS: dict[str, dict[str, object]] = {
+    "resources": {"resourceLogs": MANY},
+    "scopes": {"resourceSpans": [{"scopeSpans": MANY}]},
+    "records": {"resourceLogs": [{"scopeLogs": [{"logRecords": MANY}]}]},
+}
+
+
+@pytest.mark.parametrize("parts", OBJECTS)
+def test_a_request_of_empty_objects_in_json_is_refused(parts: str) -> None:
     """An object of three bytes takes as much work as any."""
     with pytest.raises(UndecodableBody, match="more parts"):
-        otlp_json.check(request_of([{}] * MB), 3 * MB)
+        otlp_json.check(OBJECTS[parts], 3 * MB)
+
+
+@pytest.mark.parametrize("part", [b"{},", b"[],", b'{"a":[]},'])
+def test_a_request_of_many_objects_is_not_parsed(part: bytes) -> None:
+    otlp_json.check_text(part * (MOST_OBJECTS // 2))
+    with pytest.raises(UndecodableBody, match="objects and lists"):
+        otlp_json.check_text(part * (MOST_OBJECTS + 1))
 
 
 def test_sound_objects_in_json_pass() -> None:
