@@ -100,7 +100,7 @@ def _comparable(run: Run) -> dict[str, Any]:
     is none.
     """
     found = {**plain(run), "closed_by": None}
-    for name in ("first_step", "last_response", "previous_response"):
+    for name in ("first_step", "last_response", "previous_response", "resumes"):
         del found[name]
     for name in ("compressions", "flaws"):
         if not found[name]:

@@ -22,6 +22,7 @@ from otel_reliability.assembly.memory import Memory
 from otel_reliability.assembly.rebuild import Rebuilt
 from otel_reliability.assembly.replayed_runs import ReplayedRuns
 from otel_reliability.assembly.response_chains import ResponseChains
+from otel_reliability.assembly.resumptions import Resumptions
 from otel_reliability.assembly.strays import Strays, count_hollow, is_hollow
 from otel_reliability.model.run import CloseReason, Run, RunChange, RunEvent
 from otel_reliability.model.span import STEPS, AgentSpan, Evaluation, TraceId
@@ -44,8 +45,11 @@ class Emitter:
         self._memory = memory
         self._events: list[RunEvent] = []
         self._held: dict[str, Run] = {}
-        self._chains = ResponseChains(memory.find)
-        self._replayed = ReplayedRuns(memory.settings, memory.find)
+        self._stages = (
+            ResponseChains(memory.find),
+            ReplayedRuns(memory.settings, memory.find),
+            Resumptions(memory.find),
+        )
         self._strays = Strays(self.accounts.spans) if has_strays else None
 
     def take_events(self, *, hold: bool = False) -> list[RunEvent]:
@@ -56,7 +60,8 @@ class Emitter:
         self._events = []
         if hold:
             events = self._without_held(events)
-        events = self._replayed.pass_on(self._chains.pass_on(events))
+        for stage in self._stages:
+            events = stage.pass_on(events)
         if self._strays is not None:
             return self._strays.pass_on(events, hold=hold)
         for event in events:
@@ -67,8 +72,8 @@ class Emitter:
     def restore_final(self, run: Run) -> None:
         """Remember a run that became final before a restart."""
         self._memory.keep(run)
-        self._chains.restore_final(run)
-        self._replayed.restore_final(run)
+        for stage in self._stages:
+            stage.restore_final(run)
 
     def release(self) -> list[RunEvent]:
         """Return the events of the runs that were held."""

@@ -25,6 +25,7 @@ Each room has one concern:
 - `strays`: tool calls in traces of their own, beside agents of the same service. It changes events
   on their way out, since it needs several traces.
 - `response_chains`: conversations whose turns name the response that they continue; as above.
+- `resumptions`: runs that go on with one that waited; as above.
 - `replayed_runs`: runs that a durable engine reports again in another trace. It changes events on
   their way out, too.
 - `memory`: what is remembered of traces whose runs are final.

@@ -160,6 +160,7 @@ class Run(Struct, frozen=True, gc=False, array_like=True):
     outcome can name the run later. `first_step` is the id of its first model response, else of its
     first tool call; None where they have no id that identifies them. `last_response` is the id of
     its last model response, `previous_response` that of the response that it continues.
+    `resumes` is the run of its conversation that waited for a person, and that it goes on with.
     """
 
     run_id: str
@@ -203,6 +204,7 @@ class Run(Struct, frozen=True, gc=False, array_like=True):
     first_step: str | None = None
     last_response: str | None = None
     previous_response: str | None = None
+    resumes: str | None = None
 
     @property
     def success(self) -> bool | None:

@@ -332,6 +332,16 @@ RUN_FIELDS: Final[tuple[RunField, ...]] = (
         text=lambda run: clean(run.session_id or ""),
     ),
     RunField(
+        "resumes",
+        lambda run: run.resumes,
+        about="The id of the run of its conversation that waited for a person, and that it goes on "
+        "with: both are one task.",
+        title="Resumes",
+        text=lambda run: run.resumes or "",
+        brief=lambda run: "goes on with a paused run" if run.resumes else "",
+        optional=True,
+    ),
+    RunField(
         "fingerprints",
         _fingerprints,
         about="The making of the agent, by kind: `model`, `reasoning`, `version`, `prompt`, "

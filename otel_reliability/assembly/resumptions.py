@@ -1,0 +1,163 @@
+"""Runs that continue one that waited for a person.
+
+The framework ends the trace of a run that pauses, and begins another where it goes on. Both are
+runs; what makes them one task is the conversation: the next run of the same agent in it goes on
+with what waited (`Run.resumes`), and has its task where it names none itself.
+
+Events are changed on their way out, as this needs several traces, and in any order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from operator import attrgetter
+from typing import Final, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from otel_reliability.model.remembered import Remembered
+from otel_reliability.model.run import AgentKey, Outcome, Run, RunChange, RunEvent
+from otel_reliability.model.span import TraceId
+
+MAX_CONVERSATIONS: Final = 16_384
+"""Conversations that are remembered; beyond, all are forgotten."""
+MAX_RUNS: Final = 16
+"""Runs of a conversation that are remembered: the latest to start."""
+
+FindFinal: TypeAlias = Callable[[TraceId, str], Run | None]
+"""Returns a final run by its trace and its id; None where it is not remembered."""
+_Conversation: TypeAlias = tuple[AgentKey, str]
+
+_FINAL: Final = RunChange.FINAL
+_WITHDRAWN: Final = RunChange.WITHDRAWN
+_REVISED: Final = RunChange.REVISED
+
+
+class _Known(Struct, eq=False):
+    """A run of a conversation. `run` is None once it is final; `resumes`, `task`: as emitted."""
+
+    start_ns: int
+    end_ns: int
+    run_id: str
+    trace_id: TraceId
+    is_paused: bool
+    own_task: str | None
+    run: Run | None
+    resumes: str | None = None
+    task: str | None = None
+
+
+_order: Final = attrgetter("start_ns", "run_id")
+
+
+class Resumptions:
+    """Marks the runs that resume another."""
+
+    def __init__(self, find_final: FindFinal) -> None:
+        self._find_final = find_final
+        self._runs = Remembered[_Conversation, dict[str, _Known]](MAX_CONVERSATIONS)
+
+    def pass_on(self, events: Iterable[RunEvent]) -> list[RunEvent]:
+        """Return the events as they are emitted."""
+        found: list[RunEvent] = []
+        for event in events:
+            run = event.run
+            previous = event.previous
+            if previous is not None and _place(previous) != _place(run):
+                self._runs.get(_place(previous), {}).pop(run.run_id, None)
+            if run.nested or run.session_id is None:
+                found.append(event)
+            else:
+                found += self._changed(event, run.session_id)
+        return found
+
+    def restore_final(self, run: Run) -> None:
+        """Remember a run that became final before a restart."""
+        if run.session_id is not None and not run.nested:
+            known = _known(run, None)
+            known.resumes = run.resumes
+            self._of(_place(run)).setdefault(run.run_id, known)
+
+    def _of(self, conversation: _Conversation) -> dict[str, _Known]:
+        runs = self._runs.get(conversation)
+        if runs is None:
+            runs = self._runs[conversation] = {}
+        return runs
+
+    def _changed(self, event: RunEvent, session: str) -> Iterator[RunEvent]:
+        run = event.run
+        runs = self._of((run.key, session))
+        known = runs.get(run.run_id)
+        previous = event.previous
+        if known is not None and previous is not None:
+            previous = _marked(previous, known)
+        if event.change is _WITHDRAWN:
+            runs.pop(run.run_id, None)
+            yield event if known is None else RunEvent(_WITHDRAWN, _marked(run, known))
+        else:
+            is_final = event.change is _FINAL or (known is not None and known.run is None)
+            known = _known(run, None if is_final else run)
+            runs[run.run_id] = known
+            if len(runs) > MAX_RUNS:
+                del runs[min(runs.values(), key=_order).run_id]
+            if _has_paused(runs):
+                _resume(known, runs)
+            yield RunEvent(event.change, _marked(run, known), previous)
+        if _has_paused(runs):
+            yield from self._others(runs, run.run_id)
+
+    def _others(self, runs: dict[str, _Known], run_id: str) -> Iterator[RunEvent]:
+        """Yield the other runs of a conversation that a run changes, in their order: a task is
+        passed on.
+        """
+        for one in sorted(runs.values(), key=_order):
+            if one.run_id == run_id:
+                continue
+            before = one.resumes, one.task
+            _resume(one, runs)
+            if before == (one.resumes, one.task):
+                continue
+            run = one.run or self._find_final(one.trace_id, one.run_id)
+            if run is not None:
+                earlier = replace(run, resumes=before[0], task_id=before[1])
+                yield RunEvent(_REVISED, _marked(run, one), earlier)
+
+
+def _has_paused(runs: dict[str, _Known]) -> bool:
+    return any(one.is_paused or one.resumes for one in runs.values())
+
+
+def _known(run: Run, held: Run | None) -> _Known:
+    return _Known(
+        start_ns=run.start_ns,
+        end_ns=run.end_ns,
+        run_id=run.run_id,
+        trace_id=run.trace_id,
+        is_paused=run.outcome is Outcome.PAUSED,
+        own_task=run.task_id,
+        run=held,
+        task=run.task_id,
+    )
+
+
+def _place(run: Run) -> _Conversation:
+    return run.key, run.session_id or ""
+
+
+def _resume(one: _Known, runs: dict[str, _Known]) -> None:
+    """Find what a run resumes: the run before it, where that waits."""
+    earlier = [other for other in runs.values() if _order(other) < _order(one)]
+    before = max(earlier, key=_order, default=None)
+    one.resumes = None
+    one.task = one.own_task
+    if before is not None and before.is_paused and before.end_ns <= one.start_ns:
+        one.resumes = before.run_id
+        one.task = one.own_task or before.task
+
+
+def _marked(run: Run, known: _Known) -> Run:
+    """Return a run with what it resumes."""
+    if (run.resumes, run.task_id) == (known.resumes, known.task):
+        return run
+    return replace(run, resumes=known.resumes, task_id=known.task)
