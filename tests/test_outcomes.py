@@ -132,6 +132,26 @@ def test_of_several_outcomes_the_latest_counts_in_any_order(
     assert bench.outcomes() == [Outcome.FAILURE]
 
 
+def test_late_outcome_keeps_the_path_of_its_run() -> None:
+    """A row is replaced, and holds its path still: names that no path has may be used again."""
+    facts = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "desk"}
+    bench = Bench()
+    for number, name in enumerate(("search", "book", "pay"), 1):
+        call = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": name}
+        root = span(1, trace=number, start=number, end=number + 1, attributes=facts)
+        bench.engine.receive([root, span(2, 1, trace=number, start=number, attributes=call)])
+        bench.wait(LONG)
+        assert bench.report(SUBJECTS["trace"], LATER_NS + number, success=number == 2) == 1
+
+    window = bench.state().first_window
+    assert [row.path and row.path.names for row in window.rows()] == [
+        ("search",),
+        ("book",),
+        ("pay",),
+    ]
+    assert window.reading("distinct_paths").value == 3
+
+
 def test_equal_outcomes_change_nothing_and_count_once() -> None:
     bench = Bench()
     bench.runs(1)

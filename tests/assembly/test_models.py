@@ -31,6 +31,24 @@ def totals(
     )
 
 
+def test_pressure_is_the_greatest_share_of_a_context_window() -> None:
+    """Of input and output together, at most 1; unknown where no window is known."""
+
+    def pressure(*calls: tuple[tuple[int | None, int | None], int | None]) -> float | None:
+        spans = [
+            replace(one, facts=replace(one.facts, context_limit=limit))
+            for number, (tokens, limit) in enumerate(calls, 2)
+            if isinstance((one := model(number, 1, tokens, start=number)).facts, ModelFacts)
+        ]
+        return run_of(agent(1, end=9), *spans).token_pressure
+
+    shares = ((1_000, 100), 10_000), ((6_000, 400), 10_000), ((3_000, None), 10_000)
+    assert pressure(*shares) == pressure(*reversed(shares)) == 0.64
+    assert pressure(((6_000, 400), 10_000), ((900, 0), 1_000)) == 0.9
+    assert pressure(((6_000, 400), 5_000)) == 1.0
+    assert pressure(((6_000, 400), None), ((None, 400), 1_000)) is None
+
+
 def test_a_run_has_the_tokens_of_its_model_calls() -> None:
     assert tokens_of(agent(1), model(2, 1, (100, 10)), model(3, 1, (50, 5), start=2)) == (150, 15)
     assert tokens_of(agent(1), model(2, 1, (100, None)), model(3, 1, (None, 5), start=2)) == (

@@ -41,6 +41,8 @@ def nested(*steps: AgentSpan) -> list[AgentSpan]:
     ("step", "path_of_helper"),
     [
         (of("helper", tool(5, 1, "search", start=20)), ("search",)),
+        # it took all the time of the helper
+        (of("helper", tool(5, 1, "search", start=10, end=40)), ("search",)),
         # the context was lost altogether
         (of("helper", tool(5, None, "search", start=20)), ("search",)),
         (of("helper", tool(5, 99, "search", start=20)), ("search",)),

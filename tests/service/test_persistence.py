@@ -585,6 +585,11 @@ def test_the_database_is_private_in_a_directory_that_others_can_read(tmp_path: P
     assert set(modes.values()) == {0o600}, modes
 
 
+def test_a_directory_that_the_service_makes_is_private(tmp_path: Path) -> None:
+    StateDirectory(tmp_path / "state")
+    assert (tmp_path / "state").stat().st_mode & 0o777 == 0o700
+
+
 @pytest.mark.parametrize("content", [b"", b"zz" * 32, b"ab", bytes([200] * 8)])
 def test_a_key_of_hashes_that_is_none_is_refused(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "hash.key").write_bytes(content)
