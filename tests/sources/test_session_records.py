@@ -147,6 +147,31 @@ def test_claude_records_of_the_program_are_no_prompts(tmp_path: Path) -> None:
     assert run.path == ("Bash", "Bash")
 
 
+@pytest.mark.parametrize(
+    ("texts", "is_prompt"),
+    [
+        (["<ide_opened_file>a.py</ide_opened_file>", "Make it faster."], True),
+        (["<system-reminder>be kind</system-reminder>", "Make it faster."], True),
+        (["[Request interrupted by user]", "Make it faster."], True),
+        (["<system-reminder>be kind</system-reminder>"], False),
+        (["<ide_selection>x</ide_selection>", " "], False),
+    ],
+)
+def test_claude_prompts_beside_what_the_program_adds(
+    tmp_path: Path, texts: list[str], is_prompt: bool
+) -> None:
+    session = Claude(tmp_path).user("Look.").call("c1", "ok", error=False)
+    session.user([{"type": "text", "text": said} for said in texts])
+    session.call("c2", "ok", name="Edit", error=False).answer()
+
+    runs = in_order(tmp_path)
+
+    assert [run.path for run in runs] == (
+        [("Bash",), ("Edit",)] if is_prompt else [("Bash", "Edit")]
+    )
+    assert (runs[0].outcome is Outcome.CANCELLED) is texts[0].startswith("[Request")
+
+
 def test_claude_calls_that_providers_number_anew_count_each(tmp_path: Path) -> None:
     """Some models behind Claude Code name their calls by position: `Bash_0` in every answer."""
     for number in range(2):
@@ -296,6 +321,18 @@ def test_codex_fork_without_turn_ids_counts_its_history_once(tmp_path: Path) -> 
     assert [run.input_tokens for run in runs] == [100, 100, 100]
 
 
+def test_codex_context_in_events_is_no_prompt(tmp_path: Path) -> None:
+    session = Codex(tmp_path, SESSION)
+    added = {"type": "user_message", "message": "be kind", "kind": "user_instructions"}
+    session.records.append({"timestamp": at(0), "type": "event_msg", "payload": added})
+    session.line("event_msg", type="user_message", message="<environment_context>\n</…>")
+    session.prompt("Try it.").call("c1", "Exit code: 0").tokens(1)
+
+    [run] = runs_in(tmp_path)
+
+    assert run.path == ("shell",)
+
+
 def test_codex_sessions_that_are_alike_count_each(tmp_path: Path) -> None:
     for number in range(2):
         session = Codex(tmp_path, f"{number}" * 8 + SESSION[8:], begin=60 * number)
@@ -421,9 +458,14 @@ def test_gemini_call_that_was_killed_leaves_the_path_unknown(
     assert run.input_tokens == 180
 
 
-def qwen(home: Path, calls: Sequence[tuple[str, str]]) -> None:
+def qwen(
+    home: Path,
+    calls: Sequence[tuple[str, str]],
+    prompt: str = "Run it.",
+    session: str = SESSION,
+) -> None:
     records: list[dict[str, Any]] = [
-        {"type": "user", "message": {"role": "user", "parts": [{"text": "Run it."}]}}
+        {"type": "user", "message": {"role": "user", "parts": [{"text": prompt}]}}
     ]
     for name, output in calls:
         asked: dict[str, object] = {"id": "call_0", "name": name, "args": {}}
@@ -438,12 +480,12 @@ def qwen(home: Path, calls: Sequence[tuple[str, str]]) -> None:
                 "toolCallResult": {"callId": "call_0", "status": "success"},
             },
         ]
-    common = {"sessionId": SESSION, "cwd": "/home/me/shop", "version": "0.15.0"}
+    common = {"sessionId": session, "cwd": "/home/me/shop", "version": "0.15.0"}
     timed = [
-        {"uuid": f"u{number}", "timestamp": at(number), **common, **each}
+        {"uuid": f"{session[0]}{number}", "timestamp": at(number), **common, **each}
         for number, each in enumerate(records)
     ]
-    write(home / ".qwen/projects/-home-me-shop/chats" / f"{SESSION}.jsonl", timed)
+    write(home / ".qwen/projects/-home-me-shop/chats" / f"{session}.jsonl", timed)
 
 
 def test_qwen_results_that_quote_others_are_no_failures(tmp_path: Path) -> None:
@@ -455,6 +497,13 @@ def test_qwen_results_that_quote_others_are_no_failures(tmp_path: Path) -> None:
 
     assert [call.ok for call in run.tool_calls or ()] == [True, False]
     assert (run.outcome, run.input_tokens) == (Outcome.COMPLETED, 180)
+
+
+def test_qwen_command_that_no_model_answers_is_no_run(tmp_path: Path) -> None:
+    qwen(tmp_path, [("read_file", "x")], prompt="Run it.")
+    qwen(tmp_path, [], prompt="/model", session="22222222" + SESSION[8:])
+
+    assert [run.path for run in runs_in(tmp_path)] == [("read_file",)]
 
 
 def test_copilot_counts_what_the_agent_did_for_what_was_typed(tmp_path: Path) -> None:

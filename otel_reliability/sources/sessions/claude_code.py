@@ -43,6 +43,8 @@ _NOT_TYPED: Final = (
     "<user-memory-input>",
     "<task-notification>",
     "<system-reminder>",
+    "<ide_opened_file>",
+    "<ide_selection>",
     "[Request interrupted by user",
     "Caveat:",
     "This session is being continued from a previous conversation",
@@ -116,6 +118,8 @@ class _Reader:
         if kind == "user":
             content = record(line.get("message")).get("content")
             if _is_prompt(line, content):
+                if _said(content).startswith(_INTERRUPTED):
+                    self._interrupted()  # the next prompt stands in the same record
                 return self._begin(line, content, at)
             self._commanded(line, content)
             self._results(line, content, at)
@@ -134,7 +138,7 @@ class _Reader:
         self.run = SessionPrompt(AGENT, session, key, at, sender, at)
         self.run.repeats = not self._seen.add("prompt", key)
         if record(line.get("origin")).get("kind") != "task-notification":  # which nobody typed
-            self.run.says(content)
+            self.run.says(_typed(content) or content)
         return done
 
     def _results(self, line: Mapping[str, Any], content: object, at: int) -> None:
@@ -254,8 +258,20 @@ def _is_prompt(line: Mapping[str, Any], content: object) -> bool:
     blocks = [record(block) for block in items(content)]
     if any(block.get("type") == "tool_result" for block in blocks):
         return False
-    said = _said(content)
-    return bool(said.strip() or blocks) and not said.lstrip().startswith(_NOT_TYPED)
+    return bool(_typed(content))
+
+
+def _typed(content: object) -> list[Any]:
+    """Return what a person typed or attached: blocks that are not the program's own, or a text."""
+    given = items(content) or [{"type": "text", "text": content}]
+    blocks = map(record, given)
+    return [block for block in blocks if block and not _is_own(text(block.get("text")), block)]
+
+
+def _is_own(said: str, block: Mapping[str, Any]) -> bool:
+    """Return whether a block is the program's: an empty text, or one with a mark of its own."""
+    is_text = block.get("type") == "text"
+    return is_text and (not said.strip() or said.lstrip().startswith(_NOT_TYPED))
 
 
 def _said(content: object) -> str:

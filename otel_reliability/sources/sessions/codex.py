@@ -63,6 +63,8 @@ _CALL_ENDS: Final = frozenset({"exec_command_end", "mcp_tool_call_end", "patch_a
 _INNER_NAME: Final = re.compile(r"tools\.(\w+)")
 _LOOK: Final = 1_000
 _CONTEXT: Final = ("<environment_context>", "<user_instructions>", "# AGENTS.md", "<turn_aborted>")
+_ADDED: Final = frozenset({"environment_context", "user_instructions"})
+"""Kinds of user messages that nobody typed."""
 _ID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 
 
@@ -200,7 +202,7 @@ class _Reader:
         turn = text(payload.get("turn_id"))
         if kind == "task_started" and turn:
             yield from self._start(turn, at)
-        elif kind == "user_message":
+        elif kind == "user_message" and _is_typed(payload):
             if self._turn.startswith(f"{self._session}:") or self._turn not in self._typed:
                 yield from self._prompt(text(payload.get("message")), at)
         elif kind == "token_count" and not self._has_usage:
@@ -335,6 +337,14 @@ class _Reader:
                 whole(given.get("cache_write_input_tokens")),
             )
             run.model_call(key, at, self._model, tokens)
+
+
+def _is_typed(message: Mapping[str, Any]) -> bool:
+    """Return whether a user typed a message: the first releases with events wrote one of the
+    context that the program adds, too.
+    """
+    said = text(message.get("message")).lstrip()
+    return message.get("kind") not in _ADDED and not said.startswith(_CONTEXT)
 
 
 def _status(output: str) -> CallStatus:

@@ -70,7 +70,8 @@ def _begins(line: Mapping[str, Any]) -> bool:
 
 
 def _done(run: SessionPrompt, path: Path, seen: Seen) -> Iterator[SessionPrompt]:
-    if run.repeats and run.is_empty:
+    is_command = run.prompt.startswith("/") and not run.compactions  # such as /model
+    if run.is_empty and (run.repeats or is_command):
         return
     below = path.parent.parent / "subagents" / run.session_id
     files = {_call_of(meta): meta for meta in below.glob("*.meta.json")}

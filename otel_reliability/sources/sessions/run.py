@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
@@ -307,6 +308,11 @@ def trace_of_prompt(agent: str, session_id: str, key: str) -> TraceId:
     return b"prompt.." + blake2b(identity, digest_size=8).digest()
 
 
+_MIN_SLOTS: Final = 1024
+"""A power of two."""
+_LARGEST: Final = 2**64 - 1
+
+
 class Seen:
     """The ids of records that were read, over all files: what is copied counts where it was first.
 
@@ -316,14 +322,33 @@ class Seen:
     def __init__(self) -> None:
         self.problems: list[Malformed] = []
         """Problems of files that were not passed on yet."""
-        self._ids: set[int] = set()
+        self._count = 0
+        self._table = array("Q", bytes(8 * _MIN_SLOTS))
+        """A hash table of numbers, 0 where a slot is free: a set of them takes five times as much,
+        and there are hundreds of thousands in a gigabyte of files.
+        """
 
     def add(self, kind: str, identifier: str) -> bool:
         """Note an id; return whether it is new."""
-        found = hash((kind, identifier))
-        if found in self._ids:
+        if not self._put(hash((kind, identifier)) & _LARGEST or 1):
             return False
-        self._ids.add(found)
+        self._count += 1
+        if 3 * self._count > 2 * len(self._table):
+            before = self._table
+            self._table = array("Q", bytes(16 * len(before)))
+            for number in filter(None, before):
+                self._put(number)
+        return True
+
+    def _put(self, number: int) -> bool:
+        table = self._table
+        last = len(table) - 1
+        at = number & last
+        while known := table[at]:
+            if known == number:
+                return False
+            at = (at + 1) & last
+        table[at] = number
         return True
 
 
