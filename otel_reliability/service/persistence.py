@@ -59,12 +59,14 @@ from otel_reliability.state.store import (
     SPANS,
     TICK,
     Arrival,
+    OtherLayout,
     Statement,
     Store,
     Sync,
     Unavailable,
     Unreadable,
     copy_table,
+    head_for,
 )
 from otel_reliability.telemetry.guard import Guard
 from otel_reliability.telemetry.series_recording import SWEEP_INTERVAL_S
@@ -604,9 +606,15 @@ class Persistent(Persistence):
                 why = str(error)
                 self._directory.discard_salvage()
                 Store(self._directory.salvage, self._sync).close()
+                kept = self._salvaged_without_head()
                 name = self._directory.replace_database()
                 _logger.error(  # noqa: TRY400
-                    "The state was set aside as %s: %s. The service begins without it.", name, why
+                    "The state was set aside as %s: %s. %s",
+                    name,
+                    why,
+                    "What could be read of it was kept."
+                    if kept
+                    else "The service begins without it.",
                 )
             except Unavailable as error:
                 _logger.warning("%s; trying again in %g s.", error.detail, RETRY_INTERVAL_S)
@@ -620,9 +628,7 @@ class Persistent(Persistence):
         """
         self._directory.discard_salvage()
         with closing(Store(self._directory.salvage, self._sync)) as store:
-            for table in ORDER:
-                copy_table(damaged, table, store)
-            self._name_agents(store)
+            self._copy(damaged, store)
         name = self._directory.replace_database()
         damaged.close()
         _logger.error(
@@ -631,6 +637,29 @@ class Persistent(Persistence):
             damaged.damage,
         )
         return Store(self._directory.database, self._sync)
+
+    def _salvaged_without_head(self) -> bool:
+        """Copy what can be read of a database that cannot be opened, as when its first page is
+        lost, to the salvage, which is empty. Return whether that was anything.
+        """
+        page = head_for(self._directory.database, self._directory.salvage)
+        try:
+            with (
+                self._directory.headed(page) as path,
+                closing(Store(path)) as damaged,
+                closing(Store(self._directory.salvage, self._sync)) as store,
+            ):
+                self._copy(damaged, store)
+                return any(
+                    True for _ in store.rows("SELECT 1 FROM run UNION SELECT 1 FROM arrival")
+                )
+        except (Unreadable, OtherLayout):
+            return False
+
+    def _copy(self, damaged: Store, store: Store) -> None:
+        for table in ORDER:
+            copy_table(damaged, table, store)
+        self._name_agents(store)
 
     def _name_agents(self, store: Store) -> None:
         """Add the agents whose rows were lost: their runs name them."""

@@ -17,7 +17,8 @@ import os
 import secrets
 import shutil
 import time
-from contextlib import suppress
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -30,6 +31,7 @@ COMPANIONS: Final = ("", "-wal", "-shm")
 """Suffixes of the files that SQLite puts next to a database; the first is the database's own."""
 SALVAGE: Final = "state.db.new"
 SALVAGED: Final = "state.db.salvaged"
+HEADED: Final = "state.db.headed"
 MIN_KEY_BYTES: Final = 16
 _IN_USE: Final = b"in use"
 
@@ -128,6 +130,21 @@ class StateDirectory:
         """Delete what an interrupted salvage wrote."""
         for suffix in COMPANIONS:
             (self.path / f"{SALVAGE}{suffix}").unlink(missing_ok=True)
+
+    @contextmanager
+    def headed(self, page: bytes) -> Generator[Path]:
+        """Lend a copy of the database that begins with another first page."""
+        copy = self.path / HEADED
+        try:
+            for suffix in COMPANIONS[:2]:
+                with suppress(FileNotFoundError):
+                    shutil.copyfile(self.path / f"{DATABASE}{suffix}", f"{copy}{suffix}")
+            with copy.open("r+b") as file:
+                file.write(page)
+            yield copy
+        finally:
+            for suffix in COMPANIONS:
+                Path(f"{copy}{suffix}").unlink(missing_ok=True)
 
     def replace_database(self) -> str:
         """Put the complete salvage in place of the database. Return the name of the damaged one."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 import logging
 import os
 import sqlite3
+import struct
 from collections.abc import Iterable, Iterator
 from contextlib import closing, suppress
 from pathlib import Path
@@ -63,6 +64,10 @@ SPANS: Final = 1
 EVALUATIONS: Final = 2
 COUNTS: Final = 3
 
+_PAGE: Final = 4_096
+"""Bytes of a page: SQLite's default, which no statement of ours changes."""
+_HEAD: Final = struct.Struct(f">28sI{_PAGE - 32}s")
+"""A first page: the number of pages stands within its header."""
 _WAL_LIMIT: Final = 16 * 1024 * 1024
 _BUSY_TIMEOUT_S: Final = 1.0
 _ERRORS: Final = (sqlite3.DatabaseError, UnicodeDecodeError)
@@ -225,6 +230,15 @@ def meaning(error: Exception) -> Unreadable | Unavailable:
     if code & 0xFF in _DAMAGE or code in _UNREADABLE:
         return Unreadable(f"it is damaged ({error})")
     return Unavailable("state_unwritable", f"the state cannot be written ({error})")
+
+
+def head_for(path: Path, fresh: Path) -> bytes:
+    """Return a first page for a database that lost its own: that of a fresh one, whose tables begin
+    on the same pages. Free pages are not known, and are nobody's.
+    """
+    with fresh.open("rb") as file:
+        head = file.read(_PAGE)
+    return _HEAD.pack(head[:28], path.stat().st_size // _PAGE, head[32:])
 
 
 def copy_table(source: Store, table: str, target: Store) -> None:

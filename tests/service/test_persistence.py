@@ -429,6 +429,28 @@ def test_a_damaged_entry_costs_itself_only(tmp_path: Path) -> None:
     assert (kept.persistence.lost, kept.engine.open_runs) == (1, 2)
 
 
+@pytest.mark.parametrize("damage", [bytes(4096), b"\xa5" * 4096, bytes(16)], ids=len)
+@pytest.mark.parametrize("is_journal_kept", [False, True])
+def test_a_database_that_lost_its_first_page_loses_no_run(
+    damage: bytes, is_journal_kept: bool, tmp_path: Path
+) -> None:
+    kept = drive(tmp_path, frozenset())
+    meant = kept.run_ids()
+    series = kept.series()
+    if is_journal_kept:
+        kept.die()
+    else:
+        kept.persistence.close()
+    with (tmp_path / "state.db").open("r+b") as file:
+        file.write(damage)
+
+    kept = Kept(tmp_path, kept.fake)
+    assert kept.run_ids() == meant
+    assert kept.series() == series
+    assert kept.take(request(901))
+    assert not list(tmp_path.glob("state.db.headed*"))
+
+
 @pytest.mark.parametrize("name", ["state.db", "state.db-wal"])
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.35, 0.5, 0.75, 0.9, 0.99])
 @pytest.mark.parametrize("cut", [True, False], ids=["cut", "changed"])
