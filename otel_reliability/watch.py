@@ -19,7 +19,7 @@ from otel_reliability.assembly.lifecycle import Assembler
 from otel_reliability.config import WatchSettings
 from otel_reliability.model.limit import Limit
 from otel_reliability.model.row import Row
-from otel_reliability.model.run import AgentKey, Run
+from otel_reliability.model.run import AgentKey, Run, ServiceKey
 from otel_reliability.model.span import is_conversation
 from otel_reliability.windows.agents import OTHER_AGENT, AgentRegistry
 from otel_reliability.windows.rows import PathTable, row_of
@@ -110,7 +110,7 @@ class Watch:
             kind: value for kind in KINDS if (value := getattr(settings, kind)) is not None
         }
         self._windows: dict[AgentKey, _Window] = {}
-        self._services: dict[tuple[str, ...], list[AgentKey]] = {}
+        self._services: dict[ServiceKey, list[AgentKey]] = {}
         self._read_at = float("-inf")
         self._raised: OrderedDict[str, set[str]] = OrderedDict()
         self.excesses: deque[Excess] = deque(maxlen=MAX_REMEMBERED)
@@ -215,8 +215,8 @@ class Watch:
             return _Bounds(key, "window", self._of_windows([key]))
         if not self._services:
             for one in self._agents.keys():  # noqa: SIM118  not a mapping
-                self._services.setdefault(one[:3], []).append(one)
-        same = self._services.get(key[:3], [])
+                self._services.setdefault(one.service, []).append(one)
+        same = self._services.get(key.service, [])
         return _Bounds(
             same[0] if len(same) == 1 else OTHER_AGENT,
             "service",

@@ -235,9 +235,7 @@ def _key(run: Run) -> int | None:
     """Return what runs that may be one have in common; None where nothing tells."""
     if run.first_step is None:
         return None
-    key = run.key
-    service = (key.service_namespace, key.service_name, key.environment)
-    return hash((service, run.session_id, run.nested, run.first_step))
+    return hash((run.key.service, run.session_id, run.nested, run.first_step))
 
 
 def _are_alike(one: Run, other: Run) -> bool:

@@ -18,17 +18,14 @@ from __future__ import annotations
 
 from collections import Counter, OrderedDict
 from collections.abc import Iterable, Iterator
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
 from otel_reliability.assembly.accounts import BESIDE_AGENT, NO_RUN, USED, Account
 from otel_reliability.model.flaws import LAST_NS, SPLIT_TRACE
 from otel_reliability.model.remembered import Remembered
-from otel_reliability.model.run import Run, RunChange, RunEvent, Tools
-
-Service: TypeAlias = tuple[str, str, str]
-"""Namespace, name and environment."""
+from otel_reliability.model.run import Run, RunChange, RunEvent, ServiceKey, Tools
 
 MAX_SERVICES: Final = 16_384
 MAX_STRAYS: Final = 1_000
@@ -137,7 +134,7 @@ class Strays:
 
     def __init__(self, accounts: Counter[Account]) -> None:
         self._accounts = accounts
-        self._services = Remembered[Service, ServiceRuns](MAX_SERVICES)
+        self._services = Remembered[ServiceKey, ServiceRuns](MAX_SERVICES)
         self._held: OrderedDict[str, Run] = OrderedDict()
 
     def pass_on(self, events: Iterable[RunEvent], *, hold: bool = False) -> list[RunEvent]:
@@ -191,8 +188,7 @@ class Strays:
             yield from _revised(known)
 
     def _runs_beside(self, run: Run) -> ServiceRuns:
-        key = run.key
-        service = (key.service_namespace, key.service_name, key.environment)
+        service = run.key.service
         known = self._services.get(service)
         if known is None:
             known = self._services[service] = ServiceRuns()

@@ -50,7 +50,7 @@ def key_of(key: AgentKey) -> bytes:
     b'["","shop","prod","support",[["service.version","2"]]]'
     """
     return json.dumps(
-        [*key[:4], [list(pair) for pair in key.extra]], separators=(",", ":")
+        [*key.service, key.agent, [list(pair) for pair in key.extra]], separators=(",", ":")
     ).encode()
 
 

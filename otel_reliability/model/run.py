@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import enum
 import re
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from msgspec import Struct
 
@@ -74,16 +74,22 @@ def short_value(kind: str, value: str) -> str:
     return value[:8] if is_hashed(kind, value) else value
 
 
+ServiceKey: TypeAlias = tuple[str, str, str]
+"""Namespace, name and environment of a service."""
+
+
 class AgentKey(NamedTuple):
-    """The key of an agent, by which every window, series and report line is keyed by. Absent parts
-    are empty.
-    """
+    """The key of an agent, of its windows, series and report lines. Absent parts are empty."""
 
     service_namespace: str
     service_name: str
     environment: str
     agent: str
     extra: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def service(self) -> ServiceKey:
+        return (self.service_namespace, self.service_name, self.environment)
 
 
 class ToolCall(Struct, frozen=True, gc=False, array_like=True):
