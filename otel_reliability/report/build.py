@@ -236,21 +236,11 @@ def agent_view(source: AgentSource, settings: Settings, max_runs_for_intervals: 
     alone need not contain a value about all of them.
     """
     sample = source.window.rows()
-    all_examined = len(sample) == len(source.rows)
     undisturbed = [row for row in source.rows if row.undisturbed]
     readings = {**source.readings, **_session_readings(source.sessions)}
+    all_examined = len(sample) == len(source.rows)
     has_intervals = all_examined and len(sample) <= max_runs_for_intervals
-    bounds = intervals(sample, settings) if has_intervals else {}
-    metrics = {
-        name: ReadingView(*readings[name], *bounds.get(name, (None, None, "")))
-        for name in ALL_SPECS
-    }
-    pressure = metrics["token_budget_pressure"]
-    if pressure.value is None and any(row.tokens is not None for row in undisturbed):
-        models = listed(models_without_limit(undisturbed)) or "the models"
-        metrics["token_budget_pressure"] = replace(
-            pressure, note=f"no context limit is known for {models}"
-        )
+    metrics = _metrics(readings, intervals(sample, settings) if has_intervals else {}, undisturbed)
     score = metrics["score"].value
     success_rate = metrics["success_rate"].value
     error_rate = metrics["error_rate"].value
@@ -322,6 +312,23 @@ def agent_view(source: AgentSource, settings: Settings, max_runs_for_intervals: 
         recent=source.recent,
     )
     return replace(view, caveats=caveats_of(view, source.rows))
+
+
+def _metrics(
+    readings: Mapping[str, Reading], bounds: Mapping[str, Interval], undisturbed: Sequence[Row]
+) -> dict[str, ReadingView]:
+    """Return each metric with its interval, where it has one, and why pressure is unknown."""
+    metrics = {
+        name: ReadingView(*readings[name], *bounds.get(name, (None, None, "")))
+        for name in ALL_SPECS
+    }
+    pressure = metrics["token_budget_pressure"]
+    if pressure.value is None and any(row.tokens is not None for row in undisturbed):
+        models = listed(models_without_limit(undisturbed)) or "the models"
+        metrics["token_budget_pressure"] = replace(
+            pressure, note=f"no context limit is known for {models}"
+        )
+    return metrics
 
 
 def _path_ends(
