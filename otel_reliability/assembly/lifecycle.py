@@ -19,7 +19,7 @@ Each room has one concern:
 - `intake`: what arrives goes to its buffer (`buffers`), or is recognized as late (`final_ids`).
 - `units`: the division of what is assembled together. Its picture stands there.
 - `rebuild`: runs from spans, by `span_tree`, `invocations`, `owners`, `replays`, `orphans`,
-  `extent` and `build`. Pure.
+  `extent` and `build`; those of coding agents are put in order first (`conversations`). Pure.
 - `progress`: how far each unit has come, where one closes before the others.
 - `emission`: events about runs, and what became of each span.
 - `strays`: tool calls in traces of their own, beside agents of the same service. It changes events
