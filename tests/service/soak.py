@@ -113,7 +113,7 @@ TRIALS: Final = (
     ),
     Trial(
         "sessions",
-        "a report on session files of a coding agent: memory stays, as fast as OTLP-JSON lines",
+        "a report on session files of a coding agent: at most 256 MiB, as fast as OTLP-JSON lines",
         "1 GB",
         ("tests/sources/test_session_soak.py",),
     ),
