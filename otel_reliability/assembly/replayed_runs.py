@@ -32,8 +32,10 @@ from otel_reliability.model.span import TraceId
 
 MAX_FIRST_STEPS: Final = 32_768
 """First steps of runs that are remembered; beyond, all are forgotten."""
-MAX_ALIKE: Final = 64
-"""Runs with one first step that are compared; a further one says that it cannot be known."""
+MAX_ALIKE: Final = 16
+"""Runs with one first step that are compared. Further ones of a conversation say that it cannot be
+known; without a conversation an id that so many runs have identifies nothing.
+"""
 MAX_HELD: Final = 4_096
 """Runs that are held because another has their first step; beyond, all are forgotten."""
 
@@ -124,9 +126,11 @@ class ReplayedRuns:
             if run.run_id in known.runs:
                 return self._together(known, event)
             first = next(iter(known.runs.values()), run)
-            if event.change is _WITHDRAWN or not _are_alike(first, run):
+            is_full = len(known.runs) >= MAX_ALIKE
+            is_no_id = is_full and run.session_id is None
+            if event.change is _WITHDRAWN or is_no_id or not _are_alike(first, run):
                 return (event,)
-            if len(known.runs) >= MAX_ALIKE:
+            if is_full:
                 return (RunEvent(event.change, _uncertain(run), event.previous),)
             self._held += 1
             return self._together(known, event)

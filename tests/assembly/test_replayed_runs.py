@@ -260,6 +260,15 @@ def test_more_runs_than_are_compared_say_that_it_cannot_be_known(
     assert [run.flaws for run in runs] == [(RUN_REPLAYED,), (REPLAYS,), (REPLAYS,)]
 
 
+def test_an_id_that_more_runs_than_are_compared_have_identifies_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(replayed_runs, "MAX_ALIKE", 2)
+    spans = [span for trace in range(1, 5) for span in attempt(trace, 100 * trace, session=None)]
+
+    assert [run.flaws for run in rebuilt(*spans)] == [(REPLAYS,), (REPLAYS,), (), ()]
+
+
 def test_what_is_held_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(replayed_runs, "MAX_HELD", 4)
     known = replayed_runs.ReplayedRuns(Settings().outcome, lambda _trace, _run: None)
