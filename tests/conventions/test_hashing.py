@@ -235,6 +235,19 @@ def test_free_text_is_left_out_of_effects() -> None:
     assert HASHER.arguments(NOTE)[1] == HASHER.arguments(NOTE.upper())[1]
 
 
+def test_argument_of_the_user_names_what_a_call_changes() -> None:
+    """Of tools whose name matches; where it is absent or redacted, all arguments count."""
+    hasher = Hasher(b"key", effect_keys={"set_*": "order"})
+
+    def effect(name: str, **arguments: object) -> bytes | None:
+        return hasher.call(name, None, arguments, failed=False).effect
+
+    assert effect("set_status", order=7, to="paid") == effect("set_status", order=7, to="sent")
+    assert effect("set_status", order=7, to="paid") != effect("set_status", order=8, to="paid")
+    assert effect("set_status", to="paid") != effect("set_status", to="sent")
+    assert effect("book", order=7, to="paid") != effect("book", order=7, to="sent")
+
+
 def test_short_and_dense_texts_are_no_free_text() -> None:
     for text in (
         "x" * 60,
