@@ -41,6 +41,7 @@ from otel_reliability.model.span import (
     TraceId,
     bounded,
 )
+from otel_reliability.model.taken import taken
 from otel_reliability.outcomes import Outcomes
 from otel_reliability.read_view import ReadView
 from otel_reliability.watch import Excess, Watch
@@ -52,8 +53,8 @@ T = TypeVar("T")
 _LAST: Final = frozenset({CloseReason.SHUTDOWN, CloseReason.END_OF_INPUT})
 """Reasons after which nothing more arrives, so that sessions close too."""
 MAX_UNREAD: Final = 100_000
-"""Maximum number of final or revised runs that wait to be recorded; beyond, the oldest are dropped
-and counted.
+"""Maximum number of runs that are final and wait to be recorded, and of those that were revised, of
+sessions and of late outcomes; beyond, the oldest are dropped and counted.
 """
 
 _TOTALS: Final = ("incomplete", "revised", "unread", "event_lag")
@@ -62,6 +63,8 @@ _TOTALS: Final = ("incomplete", "revised", "unread", "event_lag")
 _CLOSED = RunChange.CLOSED
 _FINAL = RunChange.FINAL
 
+FOREVER: Final = -1.0
+"""Seconds to wait for the lock: as long as it takes."""
 LOAD_TURN_S: Final = 0.05
 """Seconds of a turn in which an agent is loaded."""
 
@@ -124,8 +127,9 @@ class Engine:
         """Begin again with nothing received, as a forked child does: a thread that does not exist
         may hold the lock.
         """
-        self._lock = threading.Lock()
-        self._owner = 0
+        self._lock = threading.RLock()
+        self._depth = 0
+        """Number of times that the thread which holds the lock has asked for it."""
         self.assembler = Assembler(self.settings, whole_services=self._whole_services)
         """The open traces, and what is remembered of closed ones. These six are for those who store
         and restore state. Readers have `view`.
@@ -147,6 +151,7 @@ class Engine:
         self._revised: deque[Run] = deque()
         self._scored: deque[SessionEvent] = deque()
         self._late: deque[LateOutcome] = deque()
+        self._unrecorded = self._final, self._revised, self._scored, self._late
         self._counts: Accounts = Counter()
         self._exported: Accounts = Counter()
         """The largest value of each account so far: counters that were exported must not fall."""
@@ -169,7 +174,7 @@ class Engine:
 
     # --- In ---------------------------------------------------------------------------------------
 
-    def receive(self, spans: Iterable[RawSpan | AgentSpan], *, wait: float = -1) -> bool:
+    def receive(self, spans: Iterable[RawSpan | AgentSpan], *, wait: float = FOREVER) -> bool:
         """Receive spans, in any order. False: the engine was busy for `wait` seconds (-1: wait for
         ever), nothing was read. With 0 the caller may not be held up.
 
@@ -203,11 +208,11 @@ class Engine:
         """Receive changes of runs that were rebuilt elsewhere."""
         return self._in_turn(lambda now: self._apply(list(events), now))
 
-    def opened(self, spans: Iterable[Opened], *, wait: float = -1) -> bool:
+    def opened(self, spans: Iterable[Opened], *, wait: float = FOREVER) -> bool:
         """Note spans that have started and not ended: their runs stay open. As `receive`."""
         return self._in_turn(lambda now: self.assembler.opened(spans, now), wait)
 
-    def lost(self, spans: Iterable[SpanRef], *, wait: float = -1) -> bool:
+    def lost(self, spans: Iterable[SpanRef], *, wait: float = FOREVER) -> bool:
         """Note open spans that have ended and will not arrive: their runs need not wait for them.
         As `receive`.
         """
@@ -258,11 +263,13 @@ class Engine:
 
         return self._in_turn(act, wait)
 
-    def watch(self, *, wait: float = -1) -> bool:
+    def watch(self, *, wait: float = FOREVER) -> bool:
         """Compare the open runs with their bounds, at most once a second. As `receive`."""
         return self._in_turn(self.watched.check, wait)
 
-    def flush(self, reason: CloseReason, *, sessions: int | None = None, wait: float = -1) -> bool:
+    def flush(
+        self, reason: CloseReason, *, sessions: int | None = None, wait: float = FOREVER
+    ) -> bool:
         """Close and finalize every run now: no span will arrive, or the numbers are wanted at once.
         As `receive`.
 
@@ -288,7 +295,7 @@ class Engine:
 
     # --- Out --------------------------------------------------------------------------------------
 
-    def read(self, ask: Callable[[ReadView], T], *, wait: float = -1) -> T | None:
+    def read(self, ask: Callable[[ReadView], T], *, wait: float = FOREVER) -> T | None:
         """Return what `ask` returns for the state as it is now; None when the engine is busy. `ask`
         must not call back.
         """
@@ -297,23 +304,23 @@ class Engine:
 
     def take_final(self) -> list[Run]:
         """Return the runs that became final, each once: counters and histograms record them."""
-        return _taken(self._final)
+        return taken(self._final)
 
     def take_revised(self) -> list[Run]:
         """Return the runs that late spans changed or withdrew after they had closed."""
-        return _taken(self._revised)
+        return taken(self._revised)
 
     def take_scored(self) -> list[SessionEvent]:
         """Return the sessions that were scored since the last call: histograms record those that
         have just closed.
         """
-        return _taken(self._scored)
+        return taken(self._scored)
 
     def take_late(self) -> list[LateOutcome]:
         """Return the outcomes that became known after their runs were final, since the last call:
         counters count each once.
         """
-        return _taken(self._late)
+        return taken(self._late)
 
     def take_changes(self) -> list[Change]:
         """Return the alarms and change points detected since the last call, each once."""
@@ -323,14 +330,13 @@ class Engine:
         """Return the open runs found since the last call to exceed a bound, once for each kind of
         usage.
         """
-        return _taken(self.watched.excesses)
+        return taken(self.watched.excesses)
 
     @property
     def waiting(self) -> int:
         """Number of runs, sessions and changes that wait to be recorded."""
         changes = 0 if self.monitor is None else self.monitor.unread
-        late = len(self._late)
-        return len(self._final) + len(self._revised) + len(self._scored) + late + changes
+        return sum(map(len, self._unrecorded)) + changes
 
     @property
     def accounts(self) -> Accounts:
@@ -378,7 +384,7 @@ class Engine:
             Limit(
                 "sessions", len(self.sessions), limits.sessions, sessions["sessions", "forgotten"]
             ),
-            Limit("unread_runs", len(self._final) + len(self._revised), MAX_UNREAD, self.unread),
+            Limit("unread_runs", max(map(len, self._unrecorded)), MAX_UNREAD, self.unread),
             *self.watched.limits,
         )
 
@@ -388,12 +394,12 @@ class Engine:
         """Return everything that was counted, by name: numbers, and counters by their keys. To be
         read before the next turn.
         """
-        with self._turn(-1):
+        with self._own_turn():
             return {**{name: getattr(self, name) for name in _TOTALS}, **self._counters()}
 
     def restore_totals(self, totals: Mapping[str, Any]) -> None:
         """Replace everything that was counted by what `totals` returned."""
-        with self._turn(-1):
+        with self._own_turn():
             for name in _TOTALS:
                 if name in totals:
                     setattr(self, name, totals[name])
@@ -410,7 +416,7 @@ class Engine:
         """Let agents be known, each with when it last had a run; its final runs are asked for when
         it is.
         """
-        with self._turn(-1):
+        with self._own_turn():
             self.agents.restore_runs(agents)
 
     def load_agents(self, seconds: float) -> None:
@@ -418,7 +424,7 @@ class Engine:
         with new runs first.
         """
         end = time.monotonic() + seconds
-        with self._turn(-1):
+        with self._own_turn():
             while self.agents.unloaded:
                 for _ in self.agents.load_next():
                     if time.monotonic() >= end:
@@ -430,7 +436,7 @@ class Engine:
         """Load an agent that was restored, if it is not yet. Others have their turns meanwhile."""
         while not self.agents.is_loaded(key):
             end = time.monotonic() + LOAD_TURN_S
-            with self._turn(-1):
+            with self._own_turn():
                 for _ in self.agents.loading(key):
                     if time.monotonic() >= end:
                         break
@@ -493,7 +499,7 @@ class Engine:
             self.event_lag = max(0.0, (self._wall() - spans[-1].end_ns) / 1e9)
 
     def _add_uncounted(self) -> None:
-        for disposition, reason, number in _taken(self._uncounted):
+        for disposition, reason, number in taken(self._uncounted):
             self._counts["received", ""] += number
             self._counts[disposition, reason] += number
 
@@ -544,7 +550,7 @@ class Engine:
             kept.popleft()
             self.unread += 1
 
-    def _in_turn(self, act: Callable[[float], None], wait: float = -1) -> bool:
+    def _in_turn(self, act: Callable[[float], None], wait: float = FOREVER) -> bool:
         """Hold the lock and act, at the engine's time. Return False, without acting, where the lock
         is not free in time.
         """
@@ -554,19 +560,34 @@ class Engine:
             return entered
 
     @contextmanager
+    def _own_turn(self) -> Generator[None]:
+        """Hold the lock, however long that takes. Raise `RuntimeError` where this thread holds it
+        already.
+        """
+        with self._turn(FOREVER) as entered:
+            if not entered:
+                raise RuntimeError("the engine is in a turn of this thread")
+            yield
+
+    @contextmanager
     def _turn(self, wait: float) -> Generator[bool]:
         """Hold the lock. A thread that holds it already (a signal handler, a finalizer) gets False
         and never blocks.
+
+        The lock knows its owner by itself: a signal handler may run between any two statements.
         """
-        entered = self._owner != threading.get_ident() and self._lock.acquire(wait != 0, wait or -1)
+        held = self._lock.acquire(timeout=wait)
+        entered = False
         try:
+            if held:
+                self._depth += 1
+                entered = self._depth == 1
             if entered:
-                self._owner = threading.get_ident()
                 self._add_uncounted()
             yield entered
         finally:
-            if entered:
-                self._owner = 0
+            if held:
+                self._depth -= 1
                 self._lock.release()
 
 
@@ -580,14 +601,3 @@ def _split(event: RunEvent, kind: str) -> RunEvent:
 
     previous = None if event.previous is None else keyed(event.previous)
     return replace(event, run=keyed(event.run), previous=previous)
-
-
-def _taken(items: deque[T]) -> list[T]:
-    """Remove and return all items of a deque that other threads use too."""
-    found: list[T] = []
-    while items:
-        try:
-            found.append(items.popleft())
-        except IndexError:
-            break
-    return found

@@ -119,6 +119,8 @@ def test_a_thread_that_comes_back_in_is_turned_away() -> None:
 
     def spans() -> Iterator[AgentSpan]:
         yield run_of()[-1]
+        with pytest.raises(RuntimeError, match="in a turn"):
+            engine.totals()
         answers.extend(
             [
                 engine.receive(run_of(2)),

@@ -16,6 +16,7 @@ from otel_reliability.model.changed import ChangedKeys
 from otel_reliability.model.observation import Observation, counts_for_change, observation_of
 from otel_reliability.model.record import agent_key
 from otel_reliability.model.run import AgentKey, RunChange, RunEvent
+from otel_reliability.model.taken import taken
 from otel_reliability.windows.sessions import SessionEvent
 
 FORGET_AFTER: Final = 90 * 86_400.0
@@ -52,7 +53,7 @@ class Monitor:
         self._pinned: Mapping[AgentKey, Sequence[Observation]] = {} if pinned is None else pinned
         self._detectors: OrderedDict[AgentKey, Detector] = OrderedDict()
         self._seen: dict[AgentKey, float] = {}
-        self._changes: deque[Change] = deque()
+        self._changes: deque[Change] = deque(maxlen=MAX_PENDING_CHANGES)
         self._touched = ChangedKeys[AgentKey]()
 
     def __len__(self) -> int:
@@ -72,10 +73,10 @@ class Monitor:
         return len(self._changes)
 
     def take_changes(self) -> list[Change]:
-        """Return the alarms and change points since the last call, each once, in their order."""
-        found = list(self._changes)
-        self._changes.clear()
-        return found
+        """Return the alarms and change points since the last call, each once, in their order. Any
+        thread may call it.
+        """
+        return taken(self._changes)
 
     def apply(self, event: RunEvent, now: float, *, unobserved: bool = False) -> None:
         """Add the observation of a run without a session, once: when the run closes, when a
@@ -120,8 +121,7 @@ class Monitor:
         known = detector.observations
         alarm = detector.add(observation)
         for found in (*detector.points.after(known), *([] if alarm is None else [alarm])):
-            if len(self._changes) >= MAX_PENDING_CHANGES:
-                self._changes.popleft()
+            if len(self._changes) == MAX_PENDING_CHANGES:  # the oldest goes
                 self.accounts["changes", "limit"] += 1
             self._changes.append(Change(key, found))
 

@@ -1,4 +1,5 @@
-"""The state database: one SQLite file in WAL mode that holds data, no objects. One thread uses it.
+"""The state database: one SQLite file in WAL mode that holds data, no objects. One thread writes
+it; others only load agents from it, within the engine's turn.
 
 - `arrival`: spans, evaluations and counts of requests, and the moments at which deadlines were met,
   in their order, until the runs that they belong to are final;

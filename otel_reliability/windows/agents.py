@@ -346,6 +346,10 @@ class _Unloaded:
         self.observed = 0
         """Number of the first changes that were observed before the restart."""
         self.since: list[RunEvent] = []
+        self.begin()
+
+    def begin(self) -> None:
+        """Load from the start: nothing is loaded, or reading failed."""
         self.steps = self._all_steps()
         """Yields None after each step, the state at last."""
 
@@ -421,17 +425,21 @@ class AgentRegistry:
 
     def loading(self, key: AgentKey) -> Iterator[None]:
         """Load an agent that was restored, some of its runs at each step. A call that is given up
-        is continued by the next.
+        is continued by the next; one whose reading failed, with the error, is begun again.
         """
         unloaded = self._unloaded.get(key)
         if unloaded is None:
             return
-        for state in unloaded.steps:  # not `yield from`, which would end it when this is given up
-            if state is not None and self._unloaded.pop(key, None) is unloaded:
-                self._agents[key] = state
-                if any(event.change is RunChange.WITHDRAWN for event in unloaded.since):
-                    self._forget_if_empty(key)
-            yield
+        try:  # not `yield from`, which would end the steps when this is given up
+            for state in unloaded.steps:
+                if state is not None and self._unloaded.pop(key, None) is unloaded:
+                    self._agents[key] = state
+                    if any(event.change is RunChange.WITHDRAWN for event in unloaded.since):
+                        self._forget_if_empty(key)
+                yield
+        except Exception:
+            unloaded.begin()
+            raise
 
     def loaded(self, key: AgentKey) -> AgentState | None:
         """Return the state of an agent as `agent` does; None too while its runs are not loaded

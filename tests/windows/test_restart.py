@@ -5,9 +5,10 @@ happened.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 
+import pytest
 from hypothesis import given
 from msgspec.structs import replace
 
@@ -96,6 +97,25 @@ def lived() -> AgentRegistry:
     one = run("a", 1, "search")
     events = [closed(one), final(one)]
     return restarted(apply(AgentRegistry(SETTINGS), events), events)
+
+
+def test_an_agent_whose_reading_failed_is_read_again() -> None:
+    failing = [OSError("damaged")]
+    one = run("a", 1, "search")
+
+    def read() -> Iterator[Run]:
+        yield one
+        if failing:
+            raise failing.pop()
+
+    registry = AgentRegistry(SETTINGS)
+    registry.restore_runs({KEY: (0.0, read)})
+    with pytest.raises(OSError, match="damaged"):
+        registry.agent(KEY)
+    assert (registry.unloaded, registry.is_loaded(KEY)) == (1, False)
+
+    assert [row.run_id for row in state_of(registry).windows["recent"].rows()] == ["a"]
+    assert (registry.unloaded, registry.is_loaded(KEY)) == (0, True)
 
 
 def test_an_agent_is_loaded_when_it_is_read() -> None:
