@@ -143,7 +143,9 @@ class Store:
 
     def __init__(self, path: Path, sync: Sync = "normal") -> None:
         self.damage = ""
+        self._path = path
         _keep_private(path)
+        self._file = _identity(path)
         self.db = sqlite3.connect(
             path, isolation_level=None, timeout=_BUSY_TIMEOUT_S, check_same_thread=False
         )
@@ -201,7 +203,11 @@ class Store:
         return (pages - free) * self._page_size
 
     def transact(self, statements: Iterable[Statement]) -> None:
-        """Run each statement for each of its rows, all or none."""
+        """Run each statement for each of its rows, all or none. Raise `Unreadable` where the file
+        is at its place no more: what is written to it would be lost with this process.
+        """
+        if _identity(self._path) != self._file:
+            raise Unreadable("its file was deleted or replaced")
         try:
             with self.db as db:
                 db.execute("BEGIN IMMEDIATE")
@@ -219,6 +225,15 @@ class Store:
 
     def close(self) -> None:
         self.db.close()
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Return what tells a file from all others; None without a file."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def meaning(error: Exception) -> Unreadable | Unavailable:

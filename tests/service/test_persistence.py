@@ -600,6 +600,39 @@ def test_a_missing_journal_is_reported(tmp_path: Path, caplog: pytest.LogCapture
     assert "state.db-wal is missing" in caplog.text
 
 
+@pytest.mark.parametrize("is_replaced", [False, True])
+def test_a_database_that_is_deleted_under_the_service_is_written_anew(
+    is_replaced: bool, tmp_path: Path
+) -> None:
+    """Its open files are whole, but nobody finds them after the end of the process."""
+    kept = Kept(tmp_path)
+    for trace in range(1, 20):
+        kept.take(request(trace))
+    for file in tmp_path.glob("state.db*"):
+        file.unlink()
+    if is_replaced:
+        (tmp_path / "state.db").write_bytes(b"another")
+    assert kept.take(request(20))
+    kept = kept.again()
+
+    assert kept.engine.open_runs == 20
+    kept.finalize()
+    assert len(kept.run_ids()) == 20
+
+
+def test_a_directory_that_is_deleted_under_the_service_is_no_place_for_requests(
+    tmp_path: Path,
+) -> None:
+    kept = Kept(tmp_path / "state")
+    assert kept.take(request(1))
+    (tmp_path / "state").rename(tmp_path / "elsewhere")
+    assert not kept.take(request(2))
+
+    (tmp_path / "elsewhere").rename(tmp_path / "state")
+    assert kept.take(request(2))
+    assert kept.again().engine.open_runs == 2
+
+
 def test_the_database_is_private_in_a_directory_that_others_can_read(tmp_path: Path) -> None:
     tmp_path.chmod(0o755)
     Kept(tmp_path).take(request(1))
