@@ -50,17 +50,20 @@ def success_half(
     Half(text='❌ FAILING 100 % end in errors', grade=<Tier.CRITICAL: ...>)
     >>> success_half(Verdict.STABLE, Tier.UNSTABLE, Tier.STABLE, 0.55, 0.0)
     Half(text='🟠 55 % succeed', grade=<Tier.UNSTABLE: ...>)
+    >>> success_half(Verdict.STABLE, Tier.CRITICAL, Tier.STABLE, None, 0.0)
+    Half(text='🔴 most tool calls fail', grade=<Tier.CRITICAL: ...>)
     """
     is_failing = verdict is Verdict.FAILING
     if grade is None or (not is_failing and tier in (None, grade)):
         return None
     sign = "❌ FAILING" if is_failing else grade.sign
-    rate = (
-        f"{percent(error_rate or 0.0)} end in errors"
-        if success_rate is None
-        else f"{percent(success_rate)} succeed"
-    )
-    return Half(f"{sign} {rate}", grade)
+    if success_rate is not None:
+        what = f"{percent(success_rate)} succeed"
+    elif error_rate:
+        what = f"{percent(error_rate)} end in errors"
+    else:
+        what = "most tool calls fail"
+    return Half(f"{sign} {what}", grade)
 
 
 def text(

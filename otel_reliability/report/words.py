@@ -10,6 +10,7 @@ from typing import Final
 from otel_reliability.change.result import Result
 from otel_reliability.change.sentences import moment
 from otel_reliability.metrics import ALL_SPECS
+from otel_reliability.metrics.base import UNKNOWN_INPUTS
 from otel_reliability.metrics.stability.context_growth import growths
 from otel_reliability.metrics.stability.flag import (
     CONTEXT_GROWTH,
@@ -18,7 +19,7 @@ from otel_reliability.metrics.stability.flag import (
 )
 from otel_reliability.metrics.stability.tier import Tier
 from otel_reliability.metrics.success.objective import ERRORS
-from otel_reliability.metrics.success.verdict import Verdict
+from otel_reliability.metrics.success.verdict import Verdict, most_calls_fail
 from otel_reliability.model.reading import MetricSpec, Reading
 from otel_reliability.model.row import Row
 from otel_reliability.report.findings import MANY_FAILED_CALLS
@@ -41,7 +42,7 @@ from otel_reliability.report.view import (
     RequestGroup,
     WhyFinding,
 )
-from otel_reliability.statistics.intervals import wilson
+from otel_reliability.statistics.intervals import MIN_RUNS, wilson
 
 FULL_COVERAGE: Final = 100.0
 MAX_INTERVAL: Final = 0.8
@@ -49,6 +50,8 @@ MAX_INTERVAL: Final = 0.8
 CRITICAL to STABLE.
 """
 
+NEARLY_ALL: Final = 0.9
+"""Share of the runs on the usual path from which nearly all take it."""
 MAX_NAME: Final = 60
 """Characters of the name of a group of runs."""
 
@@ -116,8 +119,9 @@ def meaning(agent: AgentView) -> str:
     """Return the verdict as a sentence: whether the agent succeeds, and how alike its runs are, or
     why that is not known.
     """
-    success = success_words(agent.metrics["success_rate"], agent.metrics["error_rate"])
-    success += failed_calls(agent)
+    success = _with_failed_calls(
+        success_words(agent.metrics["success_rate"], agent.metrics["error_rate"]), agent
+    )
     alike = _alike(agent)
     if agent.verdict is Verdict.FAILING:
         return f"{failing_words(agent.metrics['objective'])}: {success}; {alike or 'no score'}."
@@ -187,14 +191,20 @@ def success_words(success: Reading | ReadingView, errors: Reading | ReadingView)
     return f"success unknown, {ended} of {count(errors.runs, 'run')} ended in an error"
 
 
-def failed_calls(agent: AgentView) -> str:
-    """Return which share of tool calls failed, where nothing says whether the runs succeeded; empty
-    where it is small: a call that fails now and then is tried again.
+def _with_failed_calls(success: str, agent: AgentView) -> str:
+    """Return what is said of success together with the share of tool calls that failed, where
+    nothing says whether the runs succeeded. A small share is not told: a call that fails now and
+    then is tried again.
     """
-    share = agent.metrics["failed_call_share"]
-    if agent.metrics["success_rate"].value is not None or (share.value or 0.0) < MANY_FAILED_CALLS:
-        return ""
-    return f", but {percent(share.value or 0.0)} of the tool calls failed"
+    known = agent.metrics["success_rate"]
+    calls = agent.metrics["failed_call_share"]
+    share = calls.value or 0.0
+    if known.value is not None or share < MANY_FAILED_CALLS:
+        return success
+    failed = f"{percent(share)} of the tool calls failed"
+    if most_calls_fail(known, calls):
+        return f"{failed}; {success}"
+    return f"{success}, but {failed}"
 
 
 def _alike(agent: AgentView) -> str:
@@ -203,11 +213,30 @@ def _alike(agent: AgentView) -> str:
     """
     if agent.tier is None:
         return ""
+    found = _paths_and_points(agent, agent.tier)
     if agent.change is not None and agent.change.result is Result.CHANGED:
-        return f"{agent.tier.meaning}, but the behaviour changed"
-    if agent.flags:
-        return f"{agent.tier.meaning}, with a warning below"
-    return agent.tier.meaning
+        return f"{found}, but the behaviour changed"
+    return f"{found}, with a warning below" if agent.flags else found
+
+
+def _paths_and_points(agent: AgentView, tier: Tier) -> str:
+    """Return how many runs take the usual path, and, of a score that is not stable, what lowers it
+    most; the meaning of the tier where paths are unknown.
+    """
+    usual = agent.metrics["modal_path_share"]
+    costs = [cost for cost in agent.findings.costs if cost.points is not None]
+    largest = max(costs, key=lambda cost: cost.points or 0.0, default=None)
+    if usual.value is None:
+        return tier.meaning
+    if usual.value >= NEARLY_ALL:
+        found = f"takes {'the same' if usual.value == 1.0 else 'nearly the same'} path every time"
+    else:
+        which = "" if UNKNOWN_INPUTS in usual.note else " for their input"
+        found = f"{percent(usual.value)} of the runs took the most common path{which}"
+    if tier is Tier.STABLE or largest is None:
+        return found
+    title = ALL_SPECS[largest.name].title.lower()
+    return f"{found}; {title} costs {largest.points:.0f} points"
 
 
 def warnings(agent: AgentView) -> list[str]:
@@ -246,12 +275,13 @@ def about_score(agent: AgentView) -> str:
         return ""
     reading = agent.metrics["score"]
     assessed = coverage(agent)
-    if reading.low is None or reading.high is None:
+    is_missing = reading.low is None or reading.high is None
+    if is_missing and reading.runs >= MIN_RUNS:
         return assessed
     if is_bounded(ALL_SPECS["score"], reading):
         bounds = f"between {reading.low:.0f} and {reading.high:.0f} at 95 % confidence"
     else:
-        bounds = f"{count(reading.runs, 'run')} are too few to bound the score at 95 % confidence"
+        bounds = f"{count(reading.runs, 'run')} are too few to bound the score"
     return ", ".join(filter(None, (bounds, assessed)))
 
 

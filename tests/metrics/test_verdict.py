@@ -16,11 +16,15 @@ TWENTY = 20
 
 
 def readings(
-    success: float | None = None, errors: float | None = None, score: float | None = None
+    success: float | None = None,
+    errors: float | None = None,
+    score: float | None = None,
+    calls: float | None = None,
 ) -> dict[str, Reading]:
     given_values = {
         "success_rate": success,
         "error_rate": errors,
+        "failed_call_share": calls,
         "score": score,
         "objective": None,
     }
@@ -42,6 +46,10 @@ def readings(
         ({"errors": 0.5, "score": 90.0}, Verdict.STABLE, Tier.UNSTABLE),
         ({"success": 1.0, "errors": 0.0, "score": 65.0}, Verdict.VARIABLE, Tier.VARIABLE),
         ({"errors": 0.0, "score": 90.0}, Verdict.STABLE, Tier.STABLE),
+        # Nothing works, though no run says so.
+        ({"errors": 0.0, "score": 100.0, "calls": 1.0}, Verdict.STABLE, Tier.CRITICAL),
+        ({"errors": 0.0, "score": 100.0, "calls": 0.6}, Verdict.STABLE, Tier.STABLE),
+        ({"success": 1.0, "score": 100.0, "calls": 1.0}, Verdict.STABLE, Tier.STABLE),
         ({"score": 30.0}, Verdict.CRITICAL, Tier.CRITICAL),
         ({"success": 0.9}, Verdict.UNDECIDED, Tier.STABLE),
         ({"errors": 0.0}, Verdict.UNDECIDED, None),

@@ -29,7 +29,8 @@ def test_a_plain_recording_needs_no_caveat(tmp_path: Path) -> None:
     assert unknown.caveats == [
         (
             "inputs unknown: variety of work counts as variance (score, path_entropy, "
-            "tool_variance, tool_call_variation, path_similarity)"
+            "path_entropy_bits, modal_path_share, tool_variance, tool_call_variation, "
+            "path_similarity)"
         )
     ]
 

@@ -50,7 +50,8 @@ def test_a_tier_that_is_not_for_production_fails(tmp_path: Path) -> None:
 
     assert cases_with(suite, "failure") == {
         "tier": (
-            "🔴 CRITICAL 0/100, from 60 of 100 points assessed: Has hardly two runs that are alike; "
+            "🔴 CRITICAL 0/100, from 60 of 100 points assessed: 25 % of the runs took the most "
+            "common path; retry explosion costs 42 points; "
             "success unknown, none of 4 runs ended in an error, but 57 % of the tool calls failed."
         )
     }

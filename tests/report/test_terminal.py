@@ -31,10 +31,12 @@ def test_the_score_stands_first_with_what_it_means(tmp_path: Path) -> None:
     assert lines[0].startswith("support ─")
     assert lines[0].endswith(" shop · test")
     assert lines[2].strip() == (
-        "🟢 STABLE 100/100  Takes nearly the same path every time; success unknown,"
+        "🟢 STABLE 100/100  Takes the same path every time; success unknown, none of 3"
     )
-    assert lines[3].strip() == "none of 3 runs ended in an error."
-    assert "from 60 of 100 points assessed" in [line.strip() for line in lines]
+    assert lines[3].strip() == "runs ended in an error."
+    assert "3 runs are too few to bound the score, from 60 of 100 points assessed" in [
+        line.strip() for line in lines
+    ]
 
 
 def test_the_line_of_an_agent_without_a_service_fills_the_terminal(tmp_path: Path) -> None:

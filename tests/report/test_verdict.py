@@ -111,7 +111,7 @@ def test_the_words_of_the_verdict_name_success_and_stability(tmp_path: Path) -> 
     shown = " ".join(printed(report_on(tmp_path, crashing(12))).split())
 
     assert (
-        "Fails more often than it succeeds: succeeds in 0 % of 12 runs; takes nearly the same "
+        "Fails more often than it succeeds: succeeds in 0 % of 12 runs; takes the same "
         "path every time." in shown
     )
     assert "12 of 12 runs ended in an error, 100 % (76 % to 100 % at 95 % confidence)" in shown

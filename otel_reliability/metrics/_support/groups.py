@@ -286,7 +286,10 @@ class PathMetric(GroupMetric[G]):
         return UNGROUPED if row.task == OTHER_TASK else row.task
 
     def value(self) -> Reading:
-        reading = self.mean()
+        return self.mean()
+
+    def mean(self, at: int = 0) -> Reading:
+        reading = super().mean(at)
         if reading.value is None or not (self._by_task and self.unknown_inputs):
             return reading
         return reading._replace(note=UNKNOWN_INPUTS)

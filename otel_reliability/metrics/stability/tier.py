@@ -22,7 +22,7 @@ class Tier(enum.Enum):
     It measures how alike runs are. Whether they succeed is another question (`success.verdict`).
     """
 
-    STABLE = (80, "🟢", "takes nearly the same path every time")
+    STABLE = (80, "🟢", "varies little from run to run")
     VARIABLE = (60, "🟡", "varies from run to run")
     UNSTABLE = (40, "🟠", "varies much from run to run")
     CRITICAL = (0, "🔴", "has hardly two runs that are alike")

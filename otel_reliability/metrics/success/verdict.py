@@ -5,7 +5,8 @@ agent that succeeds by a new path every time is not what its success rate alone 
 is `failing` where the agent misses its objective, or, without one, fails more often than it
 succeeds, by more than chance; otherwise it is the tier of the score, which keeps its formula and
 its words. The *grade* decides colour and order: the worse of the two answers, each on the scale of
-the tiers.
+the tiers. An agent most of whose tool calls fail does not work, whatever its runs report: where no
+outcome says better, its grade is the lowest.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from otel_reliability.statistics.intervals import wilson
 
 MIN_SUCCESS: Final = 0.5
 """The success rate below which an agent is failing: it fails more often than it succeeds."""
+MOST_CALLS: Final = 0.5
+"""The share of failed tool calls above which, without outcomes, the grade is the lowest."""
 
 
 class Verdict(enum.Enum):
@@ -66,8 +69,8 @@ class Assessment(NamedTuple):
 
 
 def assess(ask: Callable[[str], Rate]) -> Assessment:
-    """Return the verdict from the readings of `success_rate`, `error_rate`, `objective` and
-    `score`.
+    """Return the verdict from the readings of `success_rate`, `error_rate`, `failed_call_share`,
+    `objective` and `score`.
 
     >>> def readings(**values: float) -> Callable[[str], Rate]:
     ...     return lambda name: Reading(values.get(name), 20, note="success")
@@ -84,7 +87,8 @@ def assess(ask: Callable[[str], Rate]) -> Assessment:
     tier = None if score is None else tier_of(score)
     if is_failing(success, errors, ask("objective")):
         return Assessment(Verdict.FAILING, Tier.CRITICAL)
-    known = [one for one in (tier, _grade_of_success(success, errors)) if one is not None]
+    of_calls = Tier.CRITICAL if most_calls_fail(success, ask("failed_call_share")) else None
+    known = [one for one in (tier, _grade_of_success(success, errors), of_calls) if one is not None]
     grade = min(known, key=_WORST_FIRST.index, default=None)
     return Assessment(Verdict.UNDECIDED if tier is None else _OF_TIER[tier], grade)
 
@@ -116,6 +120,19 @@ def success_bound(success: Rate, errors: Rate) -> float | None:
     return None
 
 
+def most_calls_fail(success: Rate, calls: Rate) -> bool:
+    """Return whether no outcome is known and most tool calls fail, by more than chance; `calls` is
+    their share. Calls of one run are alike, so the runs are counted.
+
+    >>> unknown = Reading(None, 0)
+    >>> most_calls_fail(unknown, Reading(0.9, 20)), most_calls_fail(unknown, Reading(0.6, 20))
+    (True, False)
+    """
+    if success.value is not None or calls.value is None:
+        return False
+    return wilson(round(calls.value * calls.runs), calls.runs)[0] > MOST_CALLS
+
+
 def _grade_of_success(success: Rate, errors: Rate) -> Tier | None:
     """Return the tier of the success rate in percent; without outcomes, that of 1 − error rate.
     None if no error was seen: an end without an error is no success.
@@ -134,6 +151,7 @@ class VerdictRank(Derived):
     ...     {
     ...         "success_rate": Reading(0.0, 12),
     ...         "error_rate": Reading(1.0, 12),
+    ...         "failed_call_share": Reading(None, 0),
     ...         "score": Reading(100.0, 12),
     ...         "objective": Reading(None, 0),
     ...     }
@@ -157,7 +175,7 @@ class VerdictRank(Derived):
         source="this project",
         improve="First make it succeed (success_rate, error_rate), then make it stable (score).",
     )
-    needs = ("success_rate", "error_rate", "score", "objective")
+    needs = ("success_rate", "error_rate", "failed_call_share", "score", "objective")
 
     def derive(self, readings: Mapping[str, Reading]) -> Reading:
         verdict = assess(readings.__getitem__).verdict
@@ -172,7 +190,8 @@ class GradeRank(Derived):
     No value where neither a score, outcomes nor errors are known.
 
     >>> readings = {"success_rate": Reading(0.55, 90), "error_rate": Reading(0.0, 90)}
-    >>> GradeRank().derive({**readings, "score": Reading(90.0, 90), "objective": Reading(None, 0)})
+    >>> rest = {"objective": Reading(None, 0), "failed_call_share": Reading(0.0, 90)}
+    >>> GradeRank().derive({**readings, **rest, "score": Reading(90.0, 90)})
     Reading(value=2.0, runs=90, parts=(), note='UNSTABLE')
     """
 
@@ -184,16 +203,16 @@ class GradeRank(Derived):
         high=4.0,
         direction="higher",
         description="0 failing, 1 critical, 2 unstable, 3 variable, 4 stable: the worse of what "
-        "the score and the success rate in percent are on the scale of the tiers. Agents are "
-        "sorted and coloured by it.",
+        "the score and the success rate in percent are on the scale of the tiers; 1 where no "
+        "outcome is known and most tool calls fail. Agents are sorted and coloured by it.",
         formula="0 where the verdict is failing; else 1 + the lower rank of the tiers of score and "
         "100 × success_rate (100 × (1 − error_rate) where outcomes are unknown and an error is "
-        "seen)",
+        "seen; 0 where they are unknown and the lower bound of failed_call_share is above 0.5)",
         required_data="a score, outcomes, or ends in an error",
         source="this project",
         improve="As for the verdict.",
     )
-    needs = ("success_rate", "error_rate", "score", "objective")
+    needs = ("success_rate", "error_rate", "failed_call_share", "score", "objective")
 
     def derive(self, readings: Mapping[str, Reading]) -> Reading:
         verdict, grade = assess(readings.__getitem__)
