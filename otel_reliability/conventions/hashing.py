@@ -45,8 +45,9 @@ _REPEATED: Final = re.compile(r"(?:\*{3,}|•{3,}|█{3,}|X{4,})(?:…|\.{3})?")
 """A symbol that is repeated in the place of a value says as little."""
 _BRACKETED: Final = (
     r"[\[<({*_#%]+[\w .:'-]*(?:redacted|filtered|masked|hidden|elided|scrubbed|obfuscated"
-    r"|anonymi[sz]ed|sanitized|censored|omitted|removed)\b[^\[\]<>{}]{0,60}[\]>)}*_#%]+"
-    r"|<(?:[A-Z]{2,}_)*(?:PERSON|ADDRESS|NUMBER|LOCATION|DATE_TIME|CARD|CODE|LICENSE|SSN|URL)>"
+    r"|anonymi[sz]ed|sanitized|censored|omitted|removed)(?![a-z])[^\[\]<>{}]{0,60}[\]>)}*_#%]+"
+    r"|(?-i:[\[<{]{1,2}(?:[A-Z]{2,}_)*(?:PERSON|ADDRESS|NUMBER|LOCATION|DATE_TIME|CARD|CODE"
+    r"|LICENSE|SSN|URL|EMAIL|PHONE|NAME)(?:_[0-9]{1,4})?[\]>}]{1,2})"
 )
 _MASK: Final = re.compile(_BRACKETED, re.IGNORECASE)
 """A mask anywhere in a value: a word of its kind in brackets, or a kind of personal data."""
@@ -82,6 +83,9 @@ _UNUSUAL: Final = (
     *("masked>", "masked]", "MASKED", "***", "•••", "███", "XXXX", "truncated"),
     *("edacted", "crubbed", "hidden]", "hidden>", "HIDDEN", "mitted]", "mitted>", "PERSON>"),
     *("_ADDRESS>", "_NUMBER>", "_CARD>", "LOCATION>", '"masked"', '"hidden"'),
+    *("[EMAIL", "<EMAIL", "{EMAIL", "[PHONE", "<PHONE", "{PHONE", "[PERSON", "<PERSON_"),
+    *("[NAME", "<NAME", "{NAME", "[SSN", "<SSN", "[ADDRESS", "[LOCATION"),
+    *("_BY_POLICY", "_by_policy"),
     *(_ADDRESS, "\\u"),
 )
 """A JSON text with one of these, with many brackets or with a long number is rewritten value by

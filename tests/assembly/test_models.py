@@ -283,3 +283,16 @@ def test_a_call_that_reports_no_input_at_all_reports_no_tokens() -> None:
 
     assert (run.input_tokens, run.output_tokens) == (100, 7)
     assert flaws_of(run) == ("tokens_partial",)
+
+
+@pytest.mark.parametrize(
+    ("cached", "written", "whole"), [(1_000, 100, 1_120), (1_000, None, 1_020), (20, 100, 20)]
+)
+def test_input_that_leaves_out_what_the_cache_held(
+    cached: int, written: int | None, whole: int
+) -> None:
+    """Anthropic's own count, as older instrumentations pass it on."""
+    facts = ModelFacts("claude", tokens=Tokens(20, 7), cached=cached, cache_written=written)
+    run = run_of(agent(1), asking(facts, 2, 1))
+
+    assert (run.input_tokens, run.model_calls[0].cached_tokens) == (whole, cached)

@@ -49,3 +49,10 @@ def test_a_flow_is_an_agent_where_nothing_stands_above() -> None:
     assert found.input_tokens == 7
     assert is_nothing(turn)
     assert invocation(action("agent", name="planner")).name == "planner"
+
+
+def test_a_flow_of_versions_before_actions_had_a_subtype() -> None:
+    attributes = {"genkit:type": "flow", "genkit:name": "planner"}
+    root = span(1, attributes=attributes, scope="genkit-tracer")
+    found = run(root, action("model", 2, 1, output=json.dumps(ASKED)))
+    assert (found.key.agent, found.outcome.value) == ("planner", "completed")

@@ -383,3 +383,17 @@ def test_a_text_of_exactly_a_known_limit_is_unknown() -> None:
     assert HASHER.arguments("a" * 1024) == (None, None)
     assert HASHER.arguments("a" * 1023) != (None, None)
     assert HASHER.arguments(json.dumps({"a": "a" * (1024 - 9)})) != (None, None)
+
+
+@pytest.mark.parametrize(
+    "mask", ["[REDACTED_SSN]", "[EMAIL_1]", "{PHONE}", "<PERSON_2>", "{{EMAIL_ADDRESS}}", "[NAME]"]
+)
+def test_masks_of_personal_data_in_any_brackets(mask: str) -> None:
+    hasher = Hasher(b"key")
+    assert hasher.arguments(json.dumps({"to": mask, "copy": True})) == (None, None)
+    assert hasher.arguments(mask) == (None, None)
+
+
+@pytest.mark.parametrize("text", ["[Name]", "<name>Ada</name>", "{email}", "NAME", "[1, 2]"])
+def test_no_masks(text: str) -> None:
+    assert Hasher(b"key").arguments(json.dumps({"to": text}))[0] is not None

@@ -47,7 +47,7 @@ class Genkit(Convention):
 
     def read(self, span: SpanView) -> Answer | None:
         """Read by the subtype of an action; utilities, steps and templates are nothing."""
-        subtype = values.text(span.get(SUBTYPE))
+        subtype = values.text(span.get(SUBTYPE)) or values.text(span.get(TYPE))
         name = values.text(span.get(NAME))
         session = own(values.identifier, *SESSIONS)
         if subtype == "agent":
