@@ -17,6 +17,7 @@ from otel_reliability.loading import nearest
 from otel_reliability.metrics import ALL_SPECS
 from otel_reliability.metrics.passes.run_counts import confidence_band, recommend_runs
 from otel_reliability.metrics.passes.summary import TARGET_PREFIX, TARGETS
+from otel_reliability.metrics.success.verdict import Verdict, success_bound
 from otel_reliability.metrics.uncertainty import SHARES
 from otel_reliability.report.build import nearest_agent
 from otel_reliability.report.changes import ChangeResult, finding_object
@@ -25,7 +26,13 @@ from otel_reliability.report.sections import points_lost
 from otel_reliability.report.target import SERIES, WORDS, GateTarget
 from otel_reliability.report.text import agent_name, clean, count, grouped, measured, percent
 from otel_reliability.report.view import AgentView, ReadingView, ReportView
-from otel_reliability.report.words import coverage, is_bounded, missing, warnings
+from otel_reliability.report.words import (
+    coverage,
+    is_bounded,
+    missing,
+    success_words,
+    warnings,
+)
 from otel_reliability.statistics.intervals import wilson
 
 MAX_RESULTS: Final = 5
@@ -52,7 +59,8 @@ class TargetResult(NamedTuple):
     """One number compared with a target. `agent` None: no agent has a run.
 
     `why` says what is missing, `doubt` why the runs do not decide it, `reasons` what is behind a
-    failed one: the largest penalties, or the runs and tasks that fail.
+    failed one: the largest penalties, or the runs and tasks that fail. `most` is the upper bound of
+    a success rate that is not known, where that is too low already.
     """
 
     target: GateTarget
@@ -63,6 +71,7 @@ class TargetResult(NamedTuple):
     why: str = ""
     doubt: str = ""
     reasons: tuple[str, ...] = ()
+    most: float | None = None
 
     @property
     def subject(self) -> str:
@@ -79,6 +88,13 @@ class TargetResult(NamedTuple):
         value = self.reading.value
         words = {level: word for word, level in WORDS.get(target.name, {}).items()}
         bound = f"{target.sign} {words.get(target.wanted, f'{target.wanted:.12g}')}"
+        if self.agent is not None and self.most is not None:
+            errors = self.agent.metrics["error_rate"]
+            ended = f"{percent(errors.value or 0.0)} of {count(errors.runs, 'run')}"
+            return (
+                f"{self.subject}: {target.name} is at most {percent(self.most)}, required {bound} "
+                f"({ended} ended in an error)"
+            )
         if self.why or value is None:
             return f"{self.subject}: {target.name} {bound} is not checked: {self.why}"
         shown = words.get(value) or grouped(value)
@@ -155,11 +171,23 @@ def _states(
 def flagged(results: Sequence[TargetResult]) -> list[str]:
     """Return the warnings of the agents behind results, whatever was required of them."""
     agents = {result.agent.key: result.agent for result in results if result.agent is not None}
+    missed = {
+        result.agent.key
+        for result in results
+        if result.agent is not None and result.state is TargetState.FAILED
+    }
     return [
         f"{agent_name(key)}: {sentence}"
         for key, agent in agents.items()
-        for sentence in warnings(agent)
+        for sentence in (*_unasked(agent, key in missed), *warnings(agent))
     ]
+
+
+def _unasked(agent: AgentView, is_missed: bool) -> Iterator[str]:
+    """Yield that an agent is failing where nothing that is required of it says so."""
+    if agent.verdict is Verdict.FAILING and not is_missed:
+        success = success_words(agent.metrics["success_rate"], agent.metrics["error_rate"])
+        yield f"its verdict is failing: {success}; require success_rate or error_rate, too"
 
 
 # --- The numbers a target names -------------------------------------------------------------------
@@ -217,6 +245,11 @@ def _result(
     min_runs: int,
 ) -> TargetResult:
     found = TargetResult(target, agent, task, reading, TargetState.MISSING)
+    if agent is not None and reading.value is None:
+        most = _most(target, agent, min_runs)
+        if most is not None:
+            reasons = tuple(reasons_for(target, agent))
+            return found._replace(state=TargetState.FAILED, most=most, reasons=reasons)
     if agent is None or reading.value is None:
         return found._replace(why=_missing(target, agent, reading))
     if reading.runs < min_runs:
@@ -224,6 +257,18 @@ def _result(
     state = TargetState.HELD if target.holds(reading.value) else TargetState.FAILED
     reasons = tuple(reasons_for(target, agent)) if state is TargetState.FAILED else ()
     return found._replace(state=state, doubt=doubt(target, agent, task), reasons=reasons)
+
+
+def _most(target: GateTarget, agent: AgentView, min_runs: int) -> float | None:
+    """Return the most that a success rate which is not known may be, where runs that ended in an
+    error leave less of it than is required.
+    """
+    errors = agent.metrics["error_rate"]
+    if target.name != "success_rate" or target.task is not None or errors.runs < min_runs:
+        return None
+    most = success_bound(NO_DATA, errors)
+    is_floor = target.holds(1.0) and not target.holds(0.0)
+    return most if most is not None and is_floor and not target.holds(most) else None
 
 
 def reasons_for(target: GateTarget, agent: AgentView) -> Iterator[str]:

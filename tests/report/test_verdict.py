@@ -183,3 +183,28 @@ def test_a_gate_stops_it(target: str, tmp_path: Path) -> None:
         gate.exit_code(gate.check(dataclasses.replace(report_on(tmp_path, crashing(12))), [], 5))
         == 0
     )
+
+
+def test_a_gate_that_does_not_ask_for_success_says_that_it_is_missing(tmp_path: Path) -> None:
+    view = report_on(tmp_path, crashing(12))
+    held = gate.check(view, [parse("score>=80")], 2)
+    missed = gate.check(view, [parse("success_rate>=0.9")], 2)
+
+    said = (
+        "crasher: its verdict is failing: succeeds in 0 % of 12 runs; require success_rate or "
+        "error_rate, too"
+    )
+    assert gate.flagged(held) == [said]
+    assert (gate.exit_code(held), gate.exit_code(missed), gate.flagged(missed)) == (0, 1, [])
+
+
+@pytest.mark.parametrize(("target", "status"), [("success_rate>=0.9", 1), ("success_rate>=0.6", 3)])
+def test_a_rate_that_errors_keep_below_its_target_is_missed(
+    tmp_path: Path, target: str, status: int
+) -> None:
+    [result] = found = gate.check(report_on(tmp_path, crashing(20, of=40)), [parse(target)], 2)
+
+    assert gate.exit_code(found) == status
+    assert status == 3 or result.sentence == (
+        "crasher: success_rate is at most 65 %, required >= 0.9 (50 % of 40 runs ended in an error)"
+    )
