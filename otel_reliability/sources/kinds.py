@@ -483,7 +483,9 @@ KINDS: Final[tuple[FileKind, ...]] = (
     ),
 )
 
-_PREFIXED: Final = re.compile(rb'^[^{\n]{1,400}\{"(?:resourceSpans|resource)"', re.MULTILINE)
+_PREFIXED: Final = re.compile(
+    rb'^[^{\n]{1,400}(\{"(?:resourceSpans|resource)".*)(\n?)', re.MULTILINE
+)
 _LINE_OF_JSON: Final = re.compile(rb'^\s*[{\[]\s*["{\[\n]', re.MULTILINE)
 _BY_COLLECTOR: Final = "it is no JSON; use the OTLP exporter and a Collector with the file exporter"
 PRINTED: Final = (
@@ -590,8 +592,16 @@ def _binary_kind(head: bytes) -> FileKind | None:
 
 
 def _prefixed_kind(head: bytes) -> FileKind | None:
-    is_prefixed = not _LINE_OF_JSON.search(head) and _PREFIXED.search(head)
-    return PREFIXED_LINES if is_prefixed else None
+    found = None if _LINE_OF_JSON.search(head) else _PREFIXED.search(head)
+    if found is None:
+        return None
+    rest, end = found.groups()
+    if end:  # of the last line, the head may have a part
+        try:
+            msgspec.json.decode(rest)
+        except (msgspec.DecodeError, RecursionError):
+            return None  # the source of a program that writes such lines, say
+    return PREFIXED_LINES
 
 
 def _columns(head: bytes) -> frozenset[str]:

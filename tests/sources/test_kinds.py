@@ -258,6 +258,15 @@ def test_neighbours_that_are_not_read_are_named_once(
     assert works in problems[0].detail
 
 
+def test_the_source_of_a_program_is_no_recording_with_a_prefix(tmp_path: Path) -> None:
+    path = tmp_path / "gen.py"
+    path.write_text('out.write({"resourceSpans": [each for each in spans]})\n' * 3)
+    found, problems = runs_of(path)
+
+    assert found == []
+    assert not [each for each in problems if "sed " in each.detail]
+
+
 def test_files_of_no_known_kind_in_an_archive_are_passed_over(tmp_path: Path) -> None:
     path = tmp_path / "all.zip"
     with zipfile.ZipFile(path, "w") as archive:
