@@ -5,6 +5,7 @@ the numbers of an agent.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import takewhile
 from typing import Final
 
 from otel_reliability.change.result import Result
@@ -22,6 +23,7 @@ from otel_reliability.metrics.success.objective import ERRORS
 from otel_reliability.metrics.success.verdict import Verdict, most_calls_fail
 from otel_reliability.model.reading import MetricSpec, Reading
 from otel_reliability.model.row import Row
+from otel_reliability.model.run import Outcome, Run
 from otel_reliability.report.findings import MANY_FAILED_CALLS
 from otel_reliability.report.text import (
     MINUS,
@@ -50,6 +52,8 @@ MAX_INTERVAL: Final = 0.8
 CRITICAL to STABLE.
 """
 
+MIN_STREAK: Final = 5
+"""Failed runs, one after another, from which they are told."""
 NEARLY_ALL: Final = 0.9
 """Share of the runs on the usual path from which nearly all take it."""
 MAX_NAME: Final = 60
@@ -262,7 +266,7 @@ def about(agent: AgentView) -> list[str]:
     """
     return [
         about_outcomes(agent),
-        *filter(None, [about_errors(agent), about_score(agent)]),
+        *filter(None, [about_errors(agent), about_streak(agent), about_score(agent)]),
         *filter(None, [about_budget(agent)]),
         about_runs(agent),
         *filter(None, [about_cost(agent)]),
@@ -339,6 +343,22 @@ def about_errors(agent: AgentView) -> str:
         f"{errors:,} of {count(reading.runs, 'run')} ended in an error, {percent(reading.value)} "
         f"({percent(low)} to {percent(high)} at 95 % confidence)"
     )
+
+
+def about_streak(agent: AgentView) -> str:
+    """Return how many of the latest runs failed one after another; empty for a few of them, and
+    where all runs did.
+    """
+    latest = reversed(agent.recent)
+    streak = sum(1 for _ in takewhile(_has_failed, latest))
+    if streak < MIN_STREAK or streak == agent.runs:
+        return ""
+    more = " or more" if streak == len(agent.recent) else ""
+    return f"the latest {streak:,}{more} runs failed, one after another"
+
+
+def _has_failed(run: Run) -> bool:
+    return run.outcome is Outcome.FAILURE or run.ended_in_error is True
 
 
 def about_cost(agent: AgentView) -> str:
