@@ -37,9 +37,9 @@ _FINAL: Final = RunChange.FINAL
 class Emitter:
     """Emits runs, and counts spans."""
 
-    def __init__(self, memory: Memory, *, has_strays: bool = True) -> None:
-        """Begin with nothing emitted. `has_strays`: a lone tool call may belong to an agent of its
-        service.
+    def __init__(self, memory: Memory, *, sessions: int, has_strays: bool = True) -> None:
+        """Begin with nothing emitted. `sessions`: the limit of sessions. `has_strays`: a lone tool
+        call may belong to an agent of its service.
         """
         self.accounts = Accounts()
         self._memory = memory
@@ -48,7 +48,7 @@ class Emitter:
         self._stages = (
             ResponseChains(memory.find),
             ReplayedRuns(memory.settings, memory.find),
-            Resumptions(memory.find),
+            Resumptions(memory.find, sessions),
         )
         self._strays = Strays(self.accounts.spans) if has_strays else None
 

@@ -145,7 +145,9 @@ class Assembler:
         self._memory = Memory(settings.outcome)
         self._buffers = Buffers(settings, self._memory)
         self._emitter = Emitter(
-            self._memory, has_strays=whole_services and not settings.assembly.run_key
+            self._memory,
+            sessions=settings.limits.sessions,
+            has_strays=whole_services and not settings.assembly.run_key,
         )
         self._intake = Intake(settings.limits, self._buffers, self._emitter, self._reached_limit)
         self.accounts = self._emitter.accounts

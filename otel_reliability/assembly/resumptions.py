@@ -20,9 +20,9 @@ from otel_reliability.model.remembered import Remembered
 from otel_reliability.model.run import AgentKey, Outcome, Run, RunChange, RunEvent
 from otel_reliability.model.span import TraceId
 
-MAX_CONVERSATIONS: Final = 16_384
-"""Conversations that are remembered; beyond, all are forgotten."""
-MAX_RUNS: Final = 16
+MAX_CONVERSATIONS: Final = 4_096
+"""Conversations that are remembered at most; beyond, all are forgotten."""
+MAX_RUNS: Final = 8
 """Runs of a conversation that are remembered: the latest to start."""
 
 FindFinal: TypeAlias = Callable[[TraceId, str], Run | None]
@@ -52,11 +52,13 @@ _order: Final = attrgetter("start_ns", "run_id")
 
 
 class Resumptions:
-    """Marks the runs that resume another."""
+    """Marks the runs that resume another. `sessions`: the limit of sessions, beyond which none is
+    remembered here.
+    """
 
-    def __init__(self, find_final: FindFinal) -> None:
+    def __init__(self, find_final: FindFinal, sessions: int = MAX_CONVERSATIONS) -> None:
         self._find_final = find_final
-        self._runs = Remembered[_Conversation, dict[str, _Known]](MAX_CONVERSATIONS)
+        self._runs = Remembered[_Conversation, dict[str, _Known]](min(sessions, MAX_CONVERSATIONS))
 
     def pass_on(self, events: Iterable[RunEvent]) -> list[RunEvent]:
         """Return the events as they are emitted."""

@@ -69,7 +69,7 @@ class PartitionAgents:
         self.recording = SeriesRecording(self.engine, Registry(self.wall))
         self._chains = ResponseChains(lambda _trace_id, _run_id: None)
         self._replayed = ReplayedRuns(settings.outcome, lambda _trace_id, _run_id: None)
-        self._resumptions = Resumptions(lambda _trace_id, _run_id: None)
+        self._resumptions = Resumptions(lambda _trace_id, _run_id: None, settings.limits.sessions)
         self._values = PartitionValues(store)
         self._retention = Retention.of(settings)
         self._wait = settings.assembly.remember

@@ -363,9 +363,9 @@ def _root(share: float, k: int) -> float:
 
 def _doubt_of_rate(having: int, runs: int, turns: float) -> str:
     low, high = wilson(having, runs)
-    if not low < turns < high:
-        return ""
     share = having / runs
+    if not (low < turns < high or share == turns):  # none of 20 meets a bound of 0 by chance, too
+        return ""
     many = count(runs, "run")
     pinned = (
         f"(Wilson, 95 %); {many} pin a rate to ±{confidence_band(runs) * 100:.0f} points at worst"

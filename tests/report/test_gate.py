@@ -168,6 +168,13 @@ def test_a_rate_at_its_bound_is_not_decided(tmp_path: Path) -> None:
     assert result.doubt.endswith("±5 points take 385 runs.")
 
 
+def test_none_of_few_runs_is_not_decided_by_a_bound_of_none(tmp_path: Path) -> None:
+    [result] = results(tmp_path, runs(*["a"] * 20), "error_rate<=0")
+
+    assert result.state is TargetState.HELD
+    assert result.doubt.startswith("20 runs do not decide this: 0 of 20 is 0 % to 16 % (Wilson")
+
+
 def test_a_target_of_all_attempts_is_doubted_at_the_rate_where_it_turns(tmp_path: Path) -> None:
     """passhat_k of 90 % over 5 attempts asks for a pass rate of 98 %, which five passes do not
     show.
