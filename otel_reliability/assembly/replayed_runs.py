@@ -236,7 +236,7 @@ class ReplayedRuns:
 
 
 def _key(run: Run) -> int | None:
-    """Return what runs that may be one have in common; None where nothing tells."""
+    """Return what runs that may be one have in common; None without a first step."""
     if run.first_step is None:
         return None
     return hash((run.key.service, run.session_id, run.nested, run.first_step))

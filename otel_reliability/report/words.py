@@ -53,7 +53,7 @@ CRITICAL to STABLE.
 """
 
 MIN_STREAK: Final = 5
-"""Failed runs, one after another, from which they are told."""
+"""Failed runs, one after another, from which they are shown."""
 NEARLY_ALL: Final = 0.9
 """Share of the runs on the usual path from which nearly all take it."""
 MAX_NAME: Final = 60
@@ -197,8 +197,8 @@ def success_words(success: Reading | ReadingView, errors: Reading | ReadingView)
 
 def _with_failed_calls(success: str, agent: AgentView) -> str:
     """Return what is said of success together with the share of tool calls that failed, where
-    nothing says whether the runs succeeded. A small share is not told: a call that fails now and
-    then is tried again.
+    nothing says whether the runs succeeded. A small share is left out: a call that fails now
+    and then is tried again.
     """
     known = agent.metrics["success_rate"]
     calls = agent.metrics["failed_call_share"]

@@ -228,7 +228,7 @@ class Store:
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
-    """Return what tells a file from all others; None without a file."""
+    """Return what identifies a file; None without a file."""
     try:
         found = path.stat()
     except OSError:

@@ -64,7 +64,7 @@ _INNER_NAME: Final = re.compile(r"tools\.(\w+)")
 _LOOK: Final = 1_000
 _CONTEXT: Final = ("<environment_context>", "<user_instructions>", "# AGENTS.md", "<turn_aborted>")
 _ADDED: Final = frozenset({"environment_context", "user_instructions"})
-"""Kinds of user messages that nobody typed."""
+"""Kinds of user messages that no user typed."""
 _ID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 
 
