@@ -24,6 +24,10 @@ GARBAGE = 25 * MEGABYTE
 FLAT_AFTER = 8
 """Rounds of openings after which memory does not grow by more than a tenth."""
 FLAT = 1.1
+BEGUN_LATER = 8
+"""Threads that our pools and gRPC begin when they need one. Were an opening to lose one, there would
+be thousands.
+"""
 
 
 @pytest.mark.parametrize(
@@ -49,7 +53,7 @@ def test_malformed_openings_harm_nobody(serve: Services, number: int) -> None:
         assert ask(f"{served.pages}/readyz").status == 200
         memory.append(served.resident())
 
-    assert threads_of(served) <= threads + 2
+    assert threads_of(served) <= threads + BEGUN_LATER
     assert memory[-1] - memory[0] < GARBAGE
     assert all(later < FLAT * memory[FLAT_AFTER] for later in memory[FLAT_AFTER + 1 :])
     log = served.log.read_text(errors="replace")
