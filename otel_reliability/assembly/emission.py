@@ -16,13 +16,11 @@ from otel_reliability.assembly.accounts import (
     Accounts,
     accounts_of,
 )
+from otel_reliability.assembly.across_traces import AcrossTraces
 from otel_reliability.assembly.buffers import TraceBuffer
 from otel_reliability.assembly.final_ids import FinalIds, remember
 from otel_reliability.assembly.memory import Memory
 from otel_reliability.assembly.rebuild import Rebuilt
-from otel_reliability.assembly.replayed_runs import ReplayedRuns
-from otel_reliability.assembly.response_chains import ResponseChains
-from otel_reliability.assembly.resumptions import Resumptions
 from otel_reliability.assembly.strays import Strays, count_hollow, is_hollow
 from otel_reliability.model.run import CloseReason, Run, RunChange, RunEvent
 from otel_reliability.model.span import STEPS, AgentSpan, Evaluation, TraceId
@@ -37,19 +35,15 @@ _FINAL: Final = RunChange.FINAL
 class Emitter:
     """Emits runs, and counts spans."""
 
-    def __init__(self, memory: Memory, *, sessions: int, has_strays: bool = True) -> None:
-        """Begin with nothing emitted. `sessions`: the limit of sessions. `has_strays`: a lone tool
-        call may belong to an agent of its service.
+    def __init__(self, memory: Memory, across: AcrossTraces, *, has_strays: bool = True) -> None:
+        """Begin with nothing emitted. `has_strays`: a lone tool call may belong to an agent of its
+        service.
         """
         self.accounts = Accounts()
         self._memory = memory
         self._events: list[RunEvent] = []
         self._held: dict[str, Run] = {}
-        self._stages = (
-            ResponseChains(memory.find),
-            ReplayedRuns(memory.settings, memory.find),
-            Resumptions(memory.find, sessions),
-        )
+        self._across = across
         self._strays = Strays(self.accounts.spans) if has_strays else None
 
     def take_events(self, *, hold: bool = False) -> list[RunEvent]:
@@ -60,8 +54,7 @@ class Emitter:
         self._events = []
         if hold:
             events = self._without_held(events)
-        for stage in self._stages:
-            events = stage.pass_on(events)
+        events = self._across.pass_on(events)
         if self._strays is not None:
             return self._strays.pass_on(events, hold=hold)
         for event in events:
@@ -72,8 +65,7 @@ class Emitter:
     def restore_final(self, run: Run) -> None:
         """Remember a run that became final before a restart."""
         self._memory.keep(run)
-        for stage in self._stages:
-            stage.restore_final(run)
+        self._across.restore_final(run)
 
     def release(self) -> list[RunEvent]:
         """Return the events of the runs that were held."""

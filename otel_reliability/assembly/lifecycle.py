@@ -24,10 +24,9 @@ Each room has one concern:
 - `emission`: events about runs, and what became of each span.
 - `strays`: tool calls in traces of their own, beside agents of the same service. It changes events
   on their way out, since it needs several traces.
-- `response_chains`: conversations whose turns name the response that they continue; as above.
-- `resumptions`: runs that go on with one that waited; as above.
-- `replayed_runs`: runs that a durable engine reports again in another trace. It changes events on
-  their way out, too.
+- `across_traces`: what else changes events on their way out: conversations whose turns name the
+  response that they continue (`response_chains`), runs that a durable engine reports again in
+  another trace (`replayed_runs`), and runs that go on with one that waited (`resumptions`).
 - `memory`: what is remembered of traces whose runs are final.
 - `late_roots`: roots of runs that are final.
 - `late_outcomes`: outcomes that were reported for runs which are still to be built.
@@ -88,6 +87,7 @@ from otel_reliability.assembly.accounts import (
     Account,
     accounts_of,
 )
+from otel_reliability.assembly.across_traces import AcrossTraces
 from otel_reliability.assembly.buffers import Buffers, TraceBuffer
 from otel_reliability.assembly.emission import Emitter
 from otel_reliability.assembly.final_ids import (
@@ -144,9 +144,10 @@ class Assembler:
         self._span_limit = settings.limits.span_limit
         self._memory = Memory(settings.outcome)
         self._buffers = Buffers(settings, self._memory)
+        self._across = AcrossTraces(settings, self._memory.find)
         self._emitter = Emitter(
             self._memory,
-            sessions=settings.limits.sessions,
+            self._across,
             has_strays=whole_services and not settings.assembly.run_key,
         )
         self._intake = Intake(settings.limits, self._buffers, self._emitter, self._reached_limit)
@@ -166,7 +167,7 @@ class Assembler:
     @property
     def limits(self) -> tuple[Limit, ...]:
         """Each limit with its use and its hits."""
-        return self._limits.table
+        return (*self._limits.table, *self._across.limits)
 
     def open_runs_of(self, buffer: TraceBuffer) -> list[Run]:
         """Return the runs of a growing buffer that have not closed, as its spans show them now.
@@ -228,7 +229,7 @@ class Assembler:
         self._is_hurried = spans < inf
         max_spans = MAX_HURRIED_SPANS if self._is_hurried else inf
         if not self._is_hurried:
-            self._divide_full(now)
+            self._take_time(now)
         left = spans
         for buffer in self._buffers.due(now, max_spans):
             left -= 1 + len(buffer.spans)
@@ -274,6 +275,7 @@ class Assembler:
         return first if final_at <= min(now, self._buffers.first_due()) else None
 
     def close_all(self, reason: CloseReason, now: float) -> list[RunEvent]:
+        self._take_time(now)
         growing = self._buffers.growing
         while growing:
             for buffer in list(growing):
@@ -291,6 +293,7 @@ class Assembler:
 
         A trace that shares a run with others, by a link or a run key, stays as it is.
         """
+        self._take_time(now)
         for trace_id in traces:
             buffer = self._buffers.get(trace_id)
             if buffer is not None:
@@ -491,8 +494,11 @@ class Assembler:
         else:
             self._hold_span_limit(buffer, now)
 
-    def _divide_full(self, now: float) -> None:
-        """Divide the buffers at the span limit that callers without the time have left."""
+    def _take_time(self, now: float) -> None:
+        """Divide the buffers at the span limit that callers without the time have left: this one
+        has it.
+        """
+        self._is_hurried = False
         full = self._buffers.full
         while full:
             buffer, _ = full.popitem()

@@ -6,9 +6,9 @@ are about. Both are forgotten together.
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import inf
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -53,6 +53,10 @@ class Replaced(NamedTuple):
     after: Run
 
 
+FindFinal: TypeAlias = Callable[[TraceId, str], Run | None]
+"""Returns a final run by its trace and its id (`Memory.find`); None where it is not kept."""
+
+
 class Memory:
     """Final traces, the oldest first, and the latest final runs by trace.
 
@@ -68,7 +72,7 @@ class Memory:
 
     def __init__(self, settings: OutcomeSettings) -> None:
         self.ids = self.spans = 0
-        self.settings = settings
+        self._settings = settings
         self._tables: deque[OrderedDict[TraceId, PackedIds]] = deque([OrderedDict()])
         self._connecting: dict[TraceId, Sequence[AgentSpan]] = {}
         self._runs: OrderedDict[TraceId, dict[SpanId | str, bytes]] = OrderedDict()
@@ -156,7 +160,7 @@ class Memory:
         if packed is None:
             return None
         run = unpack_run(packed[1:])
-        evaluated = with_evaluation(run, evaluation, self.settings)
+        evaluated = with_evaluation(run, evaluation, self._settings)
         if evaluated is not run:
             self.keep(evaluated)
         return Replaced(run, evaluated)
@@ -178,7 +182,7 @@ class Memory:
         if is_root(span):
             run = unpack_run(packed[1:])
             lost_steps = span.trace_id in self._lost_steps
-            found = completed(run, span, self.settings, lost_steps=lost_steps)
+            found = completed(run, span, self._settings, lost_steps=lost_steps)
             known[span.span_id] = packed
             self.keep(found)
             return Replaced(run, found)

@@ -17,15 +17,16 @@ Events are changed on their way out, as this needs several traces.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from typing import Final, NamedTuple, TypeAlias
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from otel_reliability.assembly.memory import with_evaluation
+from otel_reliability.assembly.memory import FindFinal, with_evaluation
 from otel_reliability.config import OutcomeSettings
 from otel_reliability.model.flaws import REPLAYS, RUN_REPLAYED
+from otel_reliability.model.limit import Limit
 from otel_reliability.model.remembered import Remembered
 from otel_reliability.model.run import ModelCall, Run, RunChange, RunEvent, ToolCall
 from otel_reliability.model.span import TraceId
@@ -39,8 +40,6 @@ known; without a conversation an id that so many runs have identifies nothing.
 MAX_HELD: Final = 4_096
 """Runs that are held because another has their first step; beyond, all are forgotten."""
 
-FindFinal: TypeAlias = Callable[[TraceId, str], Run | None]
-"""Returns a final run by its trace and its id; None where it is not remembered."""
 
 _CLOSED: Final = RunChange.CLOSED
 _REVISED: Final = RunChange.REVISED
@@ -92,8 +91,14 @@ class ReplayedRuns:
 
     def restore_final(self, run: Run) -> None:
         """Remember a run that became final before a restart."""
-        if run.first_step is not None:
-            self._known.setdefault(_key(run), _Alone(run.trace_id, run.run_id, None))
+        if run.first_step is not None and _key(run) not in self._known:
+            self._known[_key(run)] = _Alone(run.trace_id, run.run_id, None)
+
+    @property
+    def limit(self) -> Limit:
+        """The first steps that are remembered; a hit is one that was forgotten."""
+        known = self._known
+        return Limit("first_steps", len(known), known.most, known.forgotten)
 
     def _moved(self, event: RunEvent, previous: Run) -> list[RunEvent]:
         """Return what changes with a run that has another first step, or conversation, than
@@ -150,7 +155,7 @@ class ReplayedRuns:
         if other is None or not _are_alike(other, run):
             return (event,)
         if self._held >= MAX_HELD:
-            self._known.clear()
+            self._known.forget()
             self._held = 0
         self._held += 2
         ended = {other.run_id} if known.run is None else set[str]()

@@ -11,22 +11,25 @@ is bounded; a turn that continues a forgotten one begins a conversation.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import Final, TypeAlias
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from otel_reliability.assembly.memory import FindFinal
+from otel_reliability.model.limit import Limit
 from otel_reliability.model.run import Run, RunChange, RunEvent
 from otel_reliability.model.span import TraceId
 
 MAX_TURNS: Final = 32_768
 """Turns that are remembered; beyond, all are forgotten."""
-MAX_FOLLOWING: Final = 1_000
+MAX_FOLLOWING: Final = 100
 """Turns that are named again when one before them comes later."""
+MAX_ALIKE: Final = 16
+"""Turns with one last response: one that more of them have identifies none."""
 
-FindFinal: TypeAlias = Callable[[TraceId, str], Run | None]
-"""Returns a final run by its trace and its id; None where it is not remembered."""
 
 _FINAL: Final = RunChange.FINAL
 _WITHDRAWN: Final = RunChange.WITHDRAWN
@@ -54,6 +57,12 @@ class ResponseChains:
         self._turns: dict[str, _Turn] = {}
         self._by_last: dict[str, dict[str, _Turn]] = {}
         self._following: dict[str, dict[str, _Turn]] = {}
+        self._forgotten = 0
+
+    @property
+    def limit(self) -> Limit:
+        """The turns that are remembered; a hit is one that was forgotten."""
+        return Limit("response_turns", len(self._turns), MAX_TURNS, self._forgotten)
 
     def pass_on(self, events: Iterable[RunEvent]) -> list[RunEvent]:
         """Return the events as they are emitted."""
@@ -68,7 +77,8 @@ class ResponseChains:
 
     def restore_final(self, run: Run) -> None:
         """Remember a run that became final before a restart."""
-        if not run.nested and (run.last_response or run.previous_response):
+        is_turn = run.last_response is not None or run.previous_response is not None
+        if is_turn and not run.nested and run.run_id not in self._turns:
             turn = self._add(run)
             turn.run = None
             turn.session = run.session_id
@@ -100,6 +110,7 @@ class ResponseChains:
 
     def _add(self, run: Run) -> _Turn:
         if len(self._turns) >= MAX_TURNS:
+            self._forgotten += len(self._turns)
             self._turns.clear()
             self._by_last.clear()
             self._following.clear()
@@ -148,10 +159,12 @@ class ResponseChains:
 
     def _before(self, turn: _Turn) -> list[_Turn]:
         """Return the turns whose response a turn continues: one, or several attempts at it."""
-        return [] if turn.previous is None else [*self._by_last.get(turn.previous, {}).values()]
+        found = {} if turn.previous is None else self._by_last.get(turn.previous, {})
+        return [*found.values()] if len(found) <= MAX_ALIKE else []
 
     def _after(self, turn: _Turn) -> list[_Turn]:
-        return [] if turn.last is None else [*self._following.get(turn.last, {}).values()]
+        found = {} if turn.last is None else self._following.get(turn.last, {})
+        return [*islice(found.values(), MAX_FOLLOWING)]
 
 
 def _links(run: Run) -> tuple[str | None, str | None, bool]:

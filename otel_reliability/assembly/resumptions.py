@@ -9,13 +9,15 @@ Events are changed on their way out, as this needs several traces, and in any or
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from operator import attrgetter
 from typing import Final, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from otel_reliability.assembly.memory import FindFinal
+from otel_reliability.model.limit import Limit
 from otel_reliability.model.remembered import Remembered
 from otel_reliability.model.run import AgentKey, Outcome, Run, RunChange, RunEvent
 from otel_reliability.model.span import TraceId
@@ -25,8 +27,6 @@ MAX_CONVERSATIONS: Final = 4_096
 MAX_RUNS: Final = 8
 """Runs of a conversation that are remembered: the latest to start."""
 
-FindFinal: TypeAlias = Callable[[TraceId, str], Run | None]
-"""Returns a final run by its trace and its id; None where it is not remembered."""
 _Conversation: TypeAlias = tuple[AgentKey, str]
 
 _FINAL: Final = RunChange.FINAL
@@ -77,9 +77,17 @@ class Resumptions:
     def restore_final(self, run: Run) -> None:
         """Remember a run that became final before a restart."""
         if run.session_id is not None and not run.nested:
-            known = _known(run, None)
-            known.resumes = run.resumes
-            self._of(_place(run)).setdefault(run.run_id, known)
+            runs = self._of(_place(run))
+            if run.run_id not in runs:
+                known = _known(run, None)
+                known.resumes = run.resumes
+                _add(known, runs)
+
+    @property
+    def limit(self) -> Limit:
+        """The conversations that are remembered; a hit is one that was forgotten."""
+        known = self._runs
+        return Limit("conversations", len(known), known.most, known.forgotten)
 
     def _of(self, conversation: _Conversation) -> dict[str, _Known]:
         runs = self._runs.get(conversation)
@@ -100,9 +108,7 @@ class Resumptions:
         else:
             is_final = event.change is _FINAL or (known is not None and known.run is None)
             known = _known(run, None if is_final else run)
-            runs[run.run_id] = known
-            if len(runs) > MAX_RUNS:
-                del runs[min(runs.values(), key=_order).run_id]
+            _add(known, runs)
             if _has_paused(runs):
                 _resume(known, runs)
             yield RunEvent(event.change, _marked(run, known), previous)
@@ -124,6 +130,13 @@ class Resumptions:
             if run is not None:
                 earlier = replace(run, resumes=before[0], task_id=before[1])
                 yield RunEvent(_REVISED, _marked(run, one), earlier)
+
+
+def _add(known: _Known, runs: dict[str, _Known]) -> None:
+    """Add a run to those of its conversation; beyond the limit, the first to start is forgotten."""
+    runs[known.run_id] = known
+    if len(runs) > MAX_RUNS:
+        del runs[min(runs.values(), key=_order).run_id]
 
 
 def _has_paused(runs: dict[str, _Known]) -> bool:

@@ -14,9 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from otel_reliability.assembly.replayed_runs import ReplayedRuns
-from otel_reliability.assembly.response_chains import ResponseChains
-from otel_reliability.assembly.resumptions import Resumptions
+from otel_reliability.assembly.across_traces import AcrossTraces
 from otel_reliability.config import Settings
 from otel_reliability.engine import Engine
 from otel_reliability.kafka.partition_values import KeyValues, PartitionValues
@@ -67,9 +65,7 @@ class PartitionAgents:
             settings, clock=lambda: self.now, wall=self.wall, places_return=True, pinned=pinned
         )
         self.recording = SeriesRecording(self.engine, Registry(self.wall))
-        self._chains = ResponseChains(lambda _trace_id, _run_id: None)
-        self._replayed = ReplayedRuns(settings.outcome, lambda _trace_id, _run_id: None)
-        self._resumptions = Resumptions(lambda _trace_id, _run_id: None, settings.limits.sessions)
+        self._across = AcrossTraces(settings, lambda _trace_id, _run_id: None)
         self._values = PartitionValues(store)
         self._retention = Retention.of(settings)
         self._wait = settings.assembly.remember
@@ -133,8 +129,7 @@ class PartitionAgents:
 
     def _receive(self, events: Iterable[RunEvent]) -> None:
         """Receive events of runs, of which some may concern runs of other traces."""
-        together = self._replayed.pass_on(self._chains.pass_on(events))
-        self.engine.receive_events(self._resumptions.pass_on(together))
+        self.engine.receive_events(self._across.pass_on(events))
 
     def _events(self, record: RunRecord) -> Iterator[RunEvent]:
         """Yield what a record changes. Records may come twice, late and in any order."""

@@ -148,3 +148,19 @@ def test_the_attribute_is_read() -> None:
 
     found = runs(*call(1, "resp_1", None), *call(2, "resp_2", "resp_1"))
     assert [run.session_id for run in found] == ["resp_1", "resp_1"]
+
+
+def test_ids_that_many_turns_have_cost_no_more_with_each() -> None:
+    """A mock that answers with two ids in turns makes circles of all runs."""
+    chains = response_chains.ResponseChains(lambda _trace, _run: None)
+    watched = Watched()
+    for number in range(1, 101):
+        last, before = ("a", "b") if number % 2 else ("b", "a")
+        watched.add(*turn(number, last, after=before))
+    watched.wait(20)
+    closed = [event for event in watched.events if event.change is RunChange.CLOSED]
+
+    told = [len(chains.pass_on([event])) for event in closed]
+    assert len(told) == 100
+    assert max(told[-20:]) <= 1 + response_chains.MAX_FOLLOWING
+    assert sum(told[-20:]) <= 20 * (1 + response_chains.MAX_ALIKE)

@@ -298,6 +298,24 @@ def test_a_caller_that_may_not_be_held_up_leaves_the_span_limit_to_others() -> N
     assert left.accounts == held.accounts == {("used", ""): 10, ("refused", "span_limit"): 29}
 
 
+@pytest.mark.parametrize("ends", ["close_all", "complete"])
+def test_an_end_divides_what_waits_at_the_span_limit(ends: str) -> None:
+    def ended(*, hurried: bool) -> list[tuple[CloseReason, int]]:
+        assembler = watched(span_limit=10).assembler
+        spans = [*[tool(n, 1) for n in range(2, 40)], agent(1)]
+        assembler.add_all(spans, 0.0, hurried=hurried)
+        reason = CloseReason.END_OF_INPUT
+        events = (
+            assembler.close_all(reason, 1.0)
+            if ends == "close_all"
+            else assembler.complete([trace_id(1)], reason, 1.0)
+        )
+        return [(event.run.closed_by, len(event.run.tool_calls or ())) for event in events]
+
+    assert ended(hurried=True) == ended(hurried=False)
+    assert (CloseReason.SPAN_LIMIT, 10) in ended(hurried=True)
+
+
 def test_a_full_trace_that_joins_a_larger_one_waits_with_it() -> None:
     left = watched(span_limit=10)
     now = left.clock()
