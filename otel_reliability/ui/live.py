@@ -39,7 +39,7 @@ numbers cover all runs.
 """
 MAX_RUNS_FOR_INTERVALS: Final = 200
 """Runs of a window up to which a service computes intervals: they take some 3 ms a run."""
-BURST_POINTS: Final = 100
+BURST_POINTS: Final = 200
 """Points that may be added at once, over all agents: each costs as much as the reading of a score.
 """
 POINTS_PER_S: Final = 20.0
