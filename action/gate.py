@@ -160,6 +160,7 @@ def _markdown(results: Mapping[str, Any], report: Mapping[str, Any], wanted: boo
     lines += [f"- {_escaped(sentence)}" for sentence in results["decided"]]
     lines += [*_changed(changes), *_why(report["agents"]), ""]
     lines += [f"{_escaped(note)}\n" for note in results["notes"]]
+    lines += [f"⚠ {_escaped(warning)}\n" for warning in results["flagged"]]
     if results["verdicts"]:
         lines += ["| target | agent | value | 95 % | runs | |", "|---|---|---:|---:|---:|---|"]
         lines += map(_target, results["verdicts"])
@@ -187,6 +188,8 @@ def _target(result: Mapping[str, Any]) -> str:
 
 def _notes(results: Mapping[str, Any]) -> Iterator[str]:
     for result in results["verdicts"]:
+        if result["state"] == "failed" and result["value"] is None:
+            yield result["sentence"]
         yield from filter(None, (result["why"], result["doubt"], *result["reasons"]))
 
 

@@ -20,9 +20,11 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 import pytest
 import yaml
+from msgspec.structs import replace
 
 from action import gate
 from otel_reliability.cli.app import app
+from otel_reliability.model.span import STATUS_ERROR
 from otel_reliability.testing import write_otlp
 from tests.experiments.agents import PLAIN_AGENT
 from tests.report.build import runs
@@ -232,6 +234,21 @@ def test_summary_and_comment_show_values_intervals_and_changes(
     assert comment.partition("\n")[2] in done.summary + "\n"
     assert "# Reliability report" in done.summary
     assert github.tokens == {"Bearer secret"}
+
+
+def test_an_agent_that_always_fails_is_named_though_its_score_holds(
+    tmp_path: Path, github: GitHub
+) -> None:
+    spans = [
+        replace(one, status=STATUS_ERROR) if one.parent_id is None else one
+        for one in runs(*["search"] * 12)
+    ]
+    write_otlp(tmp_path / "spans.jsonl", spans)
+
+    held = act(tmp_path, github, recordings="spans.jsonl", require="score>=80")
+
+    said = "⚠ support: its verdict is failing: succeeds in 0 % of 12 runs; require"
+    assert (held.code, said in held.summary) == (0, True)
 
 
 def test_names_are_data(tmp_path: Path, github: GitHub) -> None:
