@@ -166,7 +166,9 @@ def _group(kind: str, identity: str, name: str, rows: Sequence[Row]) -> RequestG
     counts = Counts[str]()
     for path in paths:
         counts.count(path.code)
-    usual = max(paths, key=lambda path: (counts[path.code], path.code), default=None)
+    distinct = {path.code: path for path in paths}.values()
+    # of equals by their names: codes depend on the order in which paths were first seen
+    usual = max(distinct, key=lambda path: (counts[path.code], path.names), default=None)
     return RequestGroup(
         id=identity,
         kind=kind,

@@ -7,6 +7,7 @@ from __future__ import annotations
 import gzip
 import json
 import random
+from itertools import permutations
 from typing import Any
 
 from msgspec.structs import replace
@@ -118,3 +119,14 @@ def test_groups_of_real_requests_are_found_again_in_the_next_window() -> None:
 def _usual(rows: list[Row], known: Known, identity: str) -> tuple[str, ...]:
     paths = [row.path.names for row in members_of(rows, known, identity) if row.path]
     return max(paths, key=paths.count)
+
+
+def test_the_usual_path_of_equals_is_the_same_in_whatever_order_runs_arrive() -> None:
+    paths = (["find", "cancel"], ["cancel"], ["mail", "find"])
+    runs = [
+        replace(run(path, number), request=sketch_of("cancel my order please"))
+        for number, path in enumerate(paths, 1)
+    ]
+    found = {view_of([*order]).request_groups[0].usual_path for order in permutations(runs)}
+
+    assert found == {("mail", "find")}
