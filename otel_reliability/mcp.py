@@ -339,9 +339,10 @@ def _tools(source: Source) -> Iterator[Callable[..., Object]]:
         """Return what the failing runs of an agent have in common that the others have not (tools,
         retries, order of steps, input group, version), each with shares, runs, p-value and traces;
         as `contrasts` the same of its slowest runs, the most expensive, and those least like the
-        others. An association is no cause: open the traces.
+        others. `shift`: since when more or fewer runs fail. An association is no cause: open the
+        traces.
         """
-        names = ("runs", "why", "why_note", "contrasts")
+        names = ("runs", "shift", "why", "why_note", "contrasts")
         return each(agent, lambda line: _picked(source.agent(line), *names))
 
     def unusual_runs(agent: str) -> Object:
@@ -353,10 +354,11 @@ def _tools(source: Source) -> Iterator[Callable[..., Object]]:
 
     def what_changed(agent: str) -> Object:
         """Return whether an agent's behaviour changed by more than chance, since when, and by which
-        signals.
+        signals; as `shift`, since when more or fewer of its runs fail, which needs ten runs.
         """
         return each(
-            agent, lambda line: _picked(source.agent(line), "runs", "start", "end", "change")
+            agent,
+            lambda line: _picked(source.agent(line), "runs", "start", "end", "change", "shift"),
         )
 
     def compare_versions(agent: str, before: str = "", after: str = "") -> Object:
@@ -441,7 +443,7 @@ def _score(found: Object) -> Object:
     metrics = found["metrics"]
     findings = found["findings"]
     return {
-        **_picked(found, *SCORE, "outcomes", "caveats"),
+        **_picked(found, *SCORE, "outcomes", "shift", "caveats"),
         "interval": metrics["score"],
         "parts": [{**cost, **metrics[cost["name"]]} for cost in findings["costs"]],
         "reasons": findings["reasons"],

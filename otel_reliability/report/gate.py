@@ -23,6 +23,7 @@ from otel_reliability.report.build import nearest_agent
 from otel_reliability.report.changes import ChangeResult, finding_object
 from otel_reliability.report.findings import FAILURES, WASTE
 from otel_reliability.report.sections import points_lost
+from otel_reliability.report.shift import about_shift
 from otel_reliability.report.target import SERIES, WORDS, GateTarget
 from otel_reliability.report.text import agent_name, clean, count, grouped, measured, percent
 from otel_reliability.report.view import AgentView, ReadingView, ReportView
@@ -184,10 +185,14 @@ def flagged(results: Sequence[TargetResult]) -> list[str]:
 
 
 def _unasked(agent: AgentView, is_missed: bool) -> Iterator[str]:
-    """Yield that an agent is failing where nothing that is required of it says so."""
+    """Yield that an agent is failing where nothing that is required of it says so, and since when
+    its runs fail: a rate over all of them hides that.
+    """
     if agent.verdict is Verdict.FAILING and not is_missed:
         success = success_words(agent.metrics["success_rate"], agent.metrics["error_rate"])
         yield f"its verdict is failing: {success}; require success_rate or error_rate, too"
+    if agent.shift is not None and agent.shift.is_worse:
+        yield about_shift(agent.shift)
 
 
 # --- The numbers a target names -------------------------------------------------------------------

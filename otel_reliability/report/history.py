@@ -1,16 +1,20 @@
-"""The score of an agent over time: few points, for as long as there is something to see."""
+"""The score of an agent over time, and the share of its runs that fail: few points, for as long as
+there is something to see.
+"""
 
 from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from itertools import pairwise
+from math import ceil
+from typing import Any, Final, NamedTuple
 
 from otel_reliability.config import Settings
 from otel_reliability.metrics.uncertainty import SampleNumbers
 from otel_reliability.model.row import Row
-from otel_reliability.report.view import ScorePoint
+from otel_reliability.report.view import End, ScorePoint
 
 MAX_POINTS: Final = 60
 """Points of a history: as many as a small chart can show."""
@@ -136,6 +140,46 @@ def _spread(number: int, most: int) -> frozenset[int]:
         1, min(number, most) + 1
     )  # none, where there is nothing to spread over
     return frozenset(round(step * number / min(number, most)) - 1 for step in steps)
+
+
+# --- Failures over time ---------------------------------------------------------------------------
+
+
+class FailedShare(NamedTuple):
+    """Consecutive runs: when the newest of them ended, how many failed, and of how many."""
+
+    end_ns: int
+    failed: int
+    runs: int
+
+    @property
+    def share(self) -> float:
+        return self.failed / self.runs
+
+
+def failed_shares(ends: Sequence[End], most: int = MAX_POINTS) -> list[FailedShare]:
+    """Return the runs in at most so many parts, alike in size, oldest first; nothing where none
+    failed.
+
+    >>> ends = [End(at, at, at + 1, at >= 3, None, None) for at in range(6)]
+    >>> [one.share for one in failed_shares(ends)], [one.share for one in failed_shares(ends, 2)]
+    ([0.0, 0.0, 0.0, 1.0, 1.0, 1.0], [0.0, 1.0])
+    """
+    if not any(one.failed for one in ends):
+        return []
+    parts = min(most, len(ends))
+    edges = [round(at * len(ends) / parts) for at in range(parts + 1)]
+    sides = [ends[first:last] for first, last in pairwise(edges)]
+    return [FailedShare(part[-1].end_ns, sum(x.failed for x in part), len(part)) for part in sides]
+
+
+def bars(shares: Sequence[FailedShare]) -> str:
+    """Return the shares as characters: a space where none failed, a full block where all did.
+
+    >>> bars([FailedShare(0, failed, 10) for failed in (0, 1, 5, 10)])
+    ' ▁▄█'
+    """
+    return "".join(" " if not one.failed else STEPS[ceil(one.share * 8) - 1] for one in shares)
 
 
 # --- As a picture ---------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from otel_reliability.report import sections, words
 from otel_reliability.report.changes import ABOUT, SYMBOLS, lines
 from otel_reliability.report.findings import EFFECTS
 from otel_reliability.report.groups import agent_without_group
-from otel_reliability.report.history import sparkline
+from otel_reliability.report.history import bars, failed_shares, sparkline
 from otel_reliability.report.sections import COLOURS, Section, dim, points_lost
 from otel_reliability.report.text import agent_name, clean, count, listed, place
 from otel_reliability.report.view import AgentComparison, AgentView, Baseline, Gap, ReportView
@@ -165,6 +165,10 @@ def _score_lines(agent: AgentView) -> RenderableType:
 
 
 def _history(agent: AgentView) -> Iterator[Text]:
+    shares = failed_shares(agent.ends, HISTORY_WIDTH)
+    if shares:
+        about = f"  {words.about_ends(agent.ends)}"
+        yield Text.assemble("failed over time ", (f"▕{bars(shares)}▏", "bold"), (about, "dim"))
     scores = [point.score for point in agent.history]
     chart = sparkline(scores, HISTORY_WIDTH)
     if chart:
@@ -183,6 +187,8 @@ def _change(agent: AgentView) -> Iterator[Text]:
         yield Text.assemble((f"{symbol} ", colour), ("Behaviour: ", "dim"), first)
         if changed:
             yield from (Text.assemble("  ", line) for line in (*more, dim(ABOUT)))
+        elif agent.change.note:
+            yield Text.assemble("  ", dim(agent.change.note))
 
 
 def _common(agent: AgentView) -> Iterator[RenderableType]:

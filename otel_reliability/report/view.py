@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from otel_reliability.change.result import Result
 from otel_reliability.contrast.parting import Ends
@@ -266,6 +266,48 @@ class ChangeView:
     acknowledged: bool = field(default=False, metadata=HIDDEN)
 
 
+# --- Failures over time ---------------------------------------------------------------------------
+
+
+class End(NamedTuple):
+    """The end of the run of this number (from 1), and what it worked on: its task, else the number
+    of its kind of request.
+    """
+
+    end_ns: int
+    start_ns: int
+    number: int
+    failed: bool
+    by_error: bool | None
+    work: str | int | None
+
+
+@dataclass(frozen=True, slots=True)
+class FailureShift:
+    """The cut of the runs of an agent into those before and those after, whose shares of failures
+    differ by more than chance.
+
+    `since` and `run` are when the first run after it began, and its number. `failed` of `runs` are
+    those before and after. `p` is the probability of so good a cut anywhere if the same failures
+    came in random order. `by_error`: all failed by an error, and no outcome is known. `other_work`:
+    no task or kind of request is on both sides.
+    """
+
+    since: Instant
+    run: int
+    failed: tuple[int, int]
+    runs: tuple[int, int]
+    p: float
+    by_error: bool
+    other_work: bool
+    sentence: str
+
+    @property
+    def is_worse(self) -> bool:
+        """Return whether a larger share fails since then."""
+        return self.failed[1] * self.runs[0] > self.failed[0] * self.runs[1]
+
+
 # --- Groups of runs that do the same work ---------------------------------------------------------
 
 
@@ -357,6 +399,7 @@ class AgentView:
     data_quality: Sequence[QualityFinding]
     caveats: Sequence[str]
     change: ChangeView | None = None
+    shift: FailureShift | None = None
     compression: CompressionView | None = None
     why: Sequence[WhyFinding] = ()
     why_note: str = ""
@@ -375,6 +418,7 @@ class AgentView:
     retry_threshold: int = field(metadata=HIDDEN)
     samples: Sequence[Sample] = field(default=(), metadata=HIDDEN)
     history: Sequence[ScorePoint] = field(default=(), metadata=HIDDEN)
+    ends: Sequence[End] = field(default=(), metadata=HIDDEN)
     recent: Sequence[Run] = field(default=(), metadata=HIDDEN)
     exceeding: Sequence[str] = field(default=(), metadata=HIDDEN)
 

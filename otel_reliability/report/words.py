@@ -5,7 +5,6 @@ the numbers of an agent.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import takewhile
 from typing import Final
 
 from otel_reliability.change.result import Result
@@ -23,8 +22,8 @@ from otel_reliability.metrics.success.objective import ERRORS
 from otel_reliability.metrics.success.verdict import Verdict, most_calls_fail
 from otel_reliability.model.reading import MetricSpec, Reading
 from otel_reliability.model.row import Row
-from otel_reliability.model.run import Outcome, Run
 from otel_reliability.report.findings import MANY_FAILED_CALLS
+from otel_reliability.report.shift import since_when, streak_of
 from otel_reliability.report.text import (
     MINUS,
     clean,
@@ -39,6 +38,7 @@ from otel_reliability.report.view import (
     AgentComparison,
     AgentView,
     ComparedReading,
+    End,
     ReadingView,
     ReportView,
     RequestGroup,
@@ -52,8 +52,6 @@ MAX_INTERVAL: Final = 0.8
 CRITICAL to STABLE.
 """
 
-MIN_STREAK: Final = 5
-"""Failed runs, one after another, from which they are shown."""
 NEARLY_ALL: Final = 0.9
 """Share of the runs on the usual path from which nearly all take it."""
 MAX_NAME: Final = 60
@@ -126,6 +124,8 @@ def meaning(agent: AgentView) -> str:
     success = _with_failed_calls(
         success_words(agent.metrics["success_rate"], agent.metrics["error_rate"]), agent
     )
+    if agent.shift is not None:
+        success = f"{agent.shift.sentence}; {success}"
     alike = _alike(agent)
     if agent.verdict is Verdict.FAILING:
         return f"{failing_words(agent.metrics['objective'])}: {success}; {alike or 'no score'}."
@@ -266,7 +266,7 @@ def about(agent: AgentView) -> list[str]:
     """
     return [
         about_outcomes(agent),
-        *filter(None, [about_errors(agent), about_streak(agent), about_score(agent)]),
+        *filter(None, [about_errors(agent), about_failures(agent), about_score(agent)]),
         *filter(None, [about_budget(agent)]),
         about_runs(agent),
         *filter(None, [about_cost(agent)]),
@@ -345,20 +345,19 @@ def about_errors(agent: AgentView) -> str:
     )
 
 
-def about_streak(agent: AgentView) -> str:
-    """Return how many of the latest runs failed one after another; empty for a few of them, and
-    where all runs did.
+def about_failures(agent: AgentView) -> str:
+    """Return since when runs fail, or no longer do; else how many of the latest runs failed one
+    after another. Empty where neither is known.
     """
-    latest = reversed(agent.recent)
-    streak = sum(1 for _ in takewhile(_has_failed, latest))
-    if streak < MIN_STREAK or streak == agent.runs:
-        return ""
-    more = " or more" if streak == len(agent.recent) else ""
-    return f"the latest {streak:,}{more} runs failed, one after another"
+    if agent.shift is not None:
+        return since_when(agent.shift)
+    streak = streak_of(agent.ends)
+    return f"the latest {streak:,} runs failed, one after another" if streak else ""
 
 
-def _has_failed(run: Run) -> bool:
-    return run.outcome is Outcome.FAILURE or run.ended_in_error is True
+def about_ends(ends: Sequence[End]) -> str:
+    """Return how many of the runs of a chart failed."""
+    return f"{sum(one.failed for one in ends):,} of {count(len(ends), 'run')} failed"
 
 
 def about_cost(agent: AgentView) -> str:

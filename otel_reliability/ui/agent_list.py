@@ -127,7 +127,7 @@ def _scored(ask: Ask, costs: Mapping[str, float]) -> dict[str, Any]:
 
 def top_penalty(ask: Ask, costs: Mapping[str, float]) -> Penalty:
     """Return the largest penalty, from readings alone; where no part costs a point, what goes wrong
-    beside the score: runs that end in errors, calls that fail.
+    beside the score: runs that fail, calls that fail.
 
     `costs` are the points that each part with data lowers the score by.
 
@@ -146,8 +146,17 @@ def top_penalty(ask: Ask, costs: Mapping[str, float]) -> Penalty:
 
 
 def _not_in_the_score(ask: Ask) -> str:
-    """Return what goes wrong without lowering the score; empty where that is nothing."""
+    """Return what goes wrong without lowering the score; empty where that is nothing.
+
+    >>> readings = {"success_rate": Reading(0.5, 40), "error_rate": Reading(0.0, 40)}
+    >>> _not_in_the_score(readings.__getitem__)
+    '50 % of 40 runs failed.'
+    """
+    success = ask("success_rate")
     errors = ask("error_rate")
+    failed = 0.0 if success.value is None else 1.0 - success.value
+    if failed > (errors.value or 0.0):
+        return f"{percent(failed)} of {count(success.runs, 'run')} failed."
     if errors.value:
         return f"{percent(errors.value)} of {count(errors.runs, 'run')} ended in an error."
     failed_calls = ask("failed_call_share").value or 0.0

@@ -29,7 +29,7 @@ from otel_reliability.model.run import AgentKey, Outcome, Run
 from otel_reliability.report import sections, words
 from otel_reliability.report.compression import COMPRESSION
 from otel_reliability.report.findings import FAILURES, UNUSUAL, WASTE
-from otel_reliability.report.history import MIN_RUNS
+from otel_reliability.report.history import MIN_RUNS, failed_shares
 from otel_reliability.report.proposal import UnknownLines
 from otel_reliability.report.run_fields import facts_of
 from otel_reliability.report.text import ABSENT, FILTERS, measured
@@ -392,6 +392,7 @@ _FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
     "traces": _traces,
     "calls": call_lines,
     "chart": _chart,
+    "failed_shares": failed_shares,
     "flow": _flow,
     "gaps": sections.gaps,
     "data_quality": _quality,

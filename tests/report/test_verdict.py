@@ -16,7 +16,7 @@ from otel_reliability.metrics.stability.tier import Tier
 from otel_reliability.metrics.success.verdict import Verdict
 from otel_reliability.model.span import STATUS_ERROR, RawSpan
 from otel_reliability.recording import for_report
-from otel_reliability.report import badge, gate, junit, markdown, words
+from otel_reliability.report import badge, gate, junit, markdown
 from otel_reliability.report import json as json_report
 from otel_reliability.report.target import parse
 from otel_reliability.report.view import ReportView
@@ -208,15 +208,3 @@ def test_a_rate_that_errors_keep_below_its_target_is_missed(
     assert status == 3 or result.sentence == (
         "crasher: success_rate is at most 65 %, required >= 0.9 (50 % of 40 runs ended in an error)"
     )
-
-
-def test_runs_that_failed_one_after_another_are_told(tmp_path: Path) -> None:
-    spans = list[RawSpan]()
-    for number in range(1, 41):
-        root, *steps = run_spans(number, "lookup", agent="broken")
-        spans += [replace(root, status=STATUS_ERROR) if number > 30 else root, *steps]
-    [broken] = report_on(tmp_path, spans).agents
-    [always] = report_on(tmp_path, crashing(12)).agents
-
-    assert "the latest 10 runs failed, one after another" in words.about(broken)
-    assert not [line for line in words.about(always) if "one after another" in line]

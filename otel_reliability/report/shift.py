@@ -1,0 +1,119 @@
+"""Since when an agent's runs fail, or no longer do: the cut of its runs into earlier and later ones
+whose shares of failures differ by more than chance.
+
+Change detection needs a baseline of 60 observations and finds changes of any kind as they happen.
+This is one test of the runs that a report is about, of failures alone, which needs ten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import takewhile
+from typing import Final
+
+from otel_reliability.change.sentences import moment
+from otel_reliability.model.row import Row
+from otel_reliability.report.text import count
+from otel_reliability.report.view import End, FailureShift, Instant
+from otel_reliability.statistics.cut import best_cut
+
+MAX_RUNS: Final = 500
+"""Runs that are examined, the newest: the test takes some 20 ms for so many."""
+LEVEL: Final = 0.01
+"""p-value up to which a shift is reported: every look at a page is another test."""
+MIN_STREAK: Final = 5
+"""Failed runs, one after another, from which they are shown."""
+MIN_P: Final = 0.001
+
+
+def ends_of(undisturbed: Sequence[Row], *, outcomes_known: bool) -> list[End]:
+    """Return how the newest undisturbed runs ended, oldest first: by their outcomes where a success
+    rate is known, else by failures and errors. Runs of which neither is known are left out.
+    """
+    found: list[End] = []
+    first = max(0, len(undisturbed) - MAX_RUNS)
+    for number, row in enumerate(undisturbed[first:], first + 1):
+        success = row.success
+        if outcomes_known:
+            failed = None if success is None else not success
+        elif success is None:
+            failed = row.ended_in_error
+        else:
+            failed = not success or row.ended_in_error is True
+        if failed is not None:
+            work = row.group if row.task is None else row.task
+            found.append(End(row.end_ns, row.start_ns, number, failed, row.ended_in_error, work))
+    return found
+
+
+def shift_of(ends: Sequence[End], *, outcomes_known: bool) -> FailureShift | None:
+    """Return the shift of failures in these runs; None where there is none beyond chance."""
+    cut = best_cut([one.failed for one in ends])
+    if cut is None or cut.p > LEVEL:
+        return None
+    before, after = ends[: cut.at], ends[cut.at :]
+    failed = sum(one.failed for one in before), sum(one.failed for one in after)
+    by_error = not outcomes_known and all(one.by_error for one in ends if one.failed)
+    return FailureShift(
+        since=Instant(after[0].start_ns),
+        run=after[0].number,
+        failed=failed,
+        runs=(len(before), len(after)),
+        p=cut.p,
+        by_error=by_error,
+        other_work=_is_other_work(before, after),
+        sentence=_sentence(failed, (len(before), len(after)), by_error=by_error),
+    )
+
+
+def about_shift(shift: FailureShift) -> str:
+    """Return both sides of a shift, and since when.
+
+    >>> about_shift(
+    ...     FailureShift(Instant(0), 21, (0, 20), (20, 20), 1e-9, False, True, "all failed")
+    ... )
+    'all failed: since run 21, 1970-01-01 00:00 UTC, more runs fail (p < 0.001 over all moments);
+    the requests are others since then'
+    """
+    return f"{shift.sentence}: {since_when(shift)}"
+
+
+def since_when(shift: FailureShift) -> str:
+    """Return since when more or fewer runs fail, and the probability of this by chance."""
+    chance = f"p < {MIN_P:g}" if shift.p < MIN_P else f"p = {shift.p:.1g}"
+    other = "; the requests are others since then" if shift.other_work else ""
+    more = "more" if shift.is_worse else "fewer"
+    since = f"since run {shift.run:,}, {moment(shift.since)}"
+    return f"{since}, {more} runs fail ({chance} over all moments){other}"
+
+
+def streak_of(ends: Sequence[End]) -> int:
+    """Return how many of the latest runs failed one after another; 0 for a few of them, and where
+    all runs did.
+    """
+    streak = sum(1 for _ in takewhile(lambda one: one.failed, reversed(ends)))
+    return 0 if streak < MIN_STREAK or streak == len(ends) else streak
+
+
+def _sentence(failed: tuple[int, int], runs: tuple[int, int], *, by_error: bool) -> str:
+    """Return both sides, the later one first.
+
+    >>> _sentence((0, 20), (20, 20), by_error=False)
+    'all of the latest 20 runs failed, none of the 20 before'
+    >>> _sentence((18, 1), (20, 30), by_error=True)
+    '1 of the latest 30 runs ended in an error, 18 of the 20 before'
+    """
+    what = "ended in an error" if by_error else "failed"
+    before, after = (_some(*side) for side in zip(failed, runs, strict=True))
+    earlier = f"{before} of the {runs[0]:,} before"
+    return f"{after} of the latest {count(runs[1], 'run')} {what}, {earlier}"
+
+
+def _some(failed: int, runs: int) -> str:
+    return "none" if not failed else "all" if failed == runs else f"{failed:,}"
+
+
+def _is_other_work(before: Sequence[End], after: Sequence[End]) -> bool:
+    """Return whether no task (else kind of request) of the later runs is one of the earlier."""
+    earlier, later = ({one.work for one in side} for side in (before, after))
+    return None not in earlier | later and not earlier & later

@@ -1,0 +1,130 @@
+"""An agent that breaks, or recovers, in the middle of its runs: every surface says when."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from otel_reliability.model.span import STATUS_ERROR, RawSpan
+from otel_reliability.report import gate, json, words
+from otel_reliability.report.target import parse
+from otel_reliability.report.view import AgentView
+from otel_reliability.testing import write_otlp
+from otel_reliability.ui import report_file
+from tests.cli.command_line import call
+from tests.report.build import agent_of, loaded, printed, report, run_spans
+from tests.report.schema import faults
+
+BREAKS = [False] * 20 + [True] * 20
+ALL_FAIL = "all of the latest 20 runs ended in an error, none of the 20 before"
+SINCE = "since run 21, 2023-11-14 22:48 UTC, more runs fail (p < 0.001 over all moments)"
+
+
+def erring(ends: Sequence[bool], tasks: Sequence[str | None] = ()) -> list[RawSpan]:
+    """A run for each, those that are true end in an error."""
+    found: list[RawSpan] = []
+    for number, is_error in enumerate(ends, 1):
+        task = tasks[number - 1] if tasks else None
+        root, *steps = run_spans(number, "lookup", agent="broken", task=task)
+        found += [replace(root, status=STATUS_ERROR) if is_error else root, *steps]
+    return found
+
+
+def outcomes(ends: Sequence[bool]) -> list[RawSpan]:
+    """A run for each, those that are true fail."""
+    pairs = enumerate(ends, 1)
+    return [x for n, failed in pairs for x in run_spans(n, "lookup", success=not failed)]
+
+
+def failures_of(agent: AgentView) -> list[str]:
+    return [line for line in words.about(agent) if "since run" in line or "one after" in line]
+
+
+def test_a_report_says_since_when_an_agent_fails(tmp_path: Path) -> None:
+    page = " ".join(printed(report(tmp_path, erring(BREAKS)), 200).split())
+
+    assert f"{ALL_FAIL.capitalize()}; success unknown, 50 % of 40 runs ended in an error" in page
+    assert SINCE in page
+
+
+def test_a_gate_that_holds_says_since_when_an_agent_fails(tmp_path: Path) -> None:
+    results = gate.check(report(tmp_path, erring(BREAKS)), [parse("error_rate<=0.6")], 2)
+
+    assert gate.exit_code(results) == 0
+    assert gate.flagged(results) == [f"broken: {ALL_FAIL}: {SINCE}"]
+
+
+def test_the_document_has_the_numbers_and_the_sentence(tmp_path: Path) -> None:
+    document = loaded(json.render(report(tmp_path, erring(BREAKS))))
+    [agent] = document["agents"]
+
+    assert list(faults(document)) == []
+    assert agent["shift"]["sentence"] == ALL_FAIL
+    assert (agent["shift"]["run"], agent["shift"]["failed"]) == (21, [0, 20])
+    assert agent["shift"]["since"].startswith("2023-11-14T22:48:20")
+
+
+def test_an_agent_that_recovers_is_said_to(tmp_path: Path) -> None:
+    found = agent_of(tmp_path, outcomes([True] * 12 + [False] * 18))
+
+    assert words.meaning(found).startswith(
+        "None of the latest 18 runs failed, all of the 12 before; succeeds in 60 % of 30 runs"
+    )
+    [since] = failures_of(found)
+    assert "since run 13" in since
+    assert "fewer runs fail" in since
+
+
+@pytest.mark.parametrize(
+    "ends", [[False, True] * 20, [True] * 20, [False] * 30, [False] * 4 + [True] * 4]
+)
+def test_no_shift_where_chance_suffices(tmp_path: Path, ends: list[bool]) -> None:
+    assert failures_of(agent_of(tmp_path, erring(ends))) == []
+
+
+def test_runs_that_fail_at_random_have_no_shift(tmp_path: Path) -> None:
+    chance = random.Random(3)
+    agents = [
+        agent_of(tmp_path, outcomes([chance.random() < 0.4 for _ in range(30)])) for _ in range(10)
+    ]
+
+    assert sum(agent.shift is not None for agent in agents) <= 1
+
+
+def test_a_streak_without_a_shift_is_counted(tmp_path: Path) -> None:
+    found = agent_of(tmp_path, outcomes([False, True] * 20 + [True] * 5))
+
+    assert failures_of(found) == ["the latest 6 runs failed, one after another"]
+
+
+def test_other_tasks_since_then_are_named(tmp_path: Path) -> None:
+    parted = agent_of(tmp_path, erring(BREAKS, ["easy"] * 20 + ["hard"] * 20))
+    mixed = agent_of(tmp_path, erring(BREAKS, ["easy", "hard"] * 20))
+
+    assert failures_of(parted)[0].endswith("; the requests are others since then")
+    assert not failures_of(mixed)[0].endswith("since then")
+
+
+def test_change_detection_without_a_result_points_to_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = write_otlp(tmp_path / "spans.jsonl", erring(BREAKS))
+    page = call(capsys, "report", file).out
+
+    assert "no result: 40 of the 60 observations that a baseline takes" in page
+    assert "the test of failures alone finds a change" in page
+
+
+def test_the_chart_of_failures_stands_where_runs_fail(tmp_path: Path) -> None:
+    fails, works = (report(tmp_path, erring(ends)) for ends in (BREAKS, [False] * 20))
+
+    assert "failed over time ▕            ████████████▏  20 of 40 runs failed" in printed(fails)
+    assert "failed over time" not in printed(works)
+    page = report_file.render(fails)
+    assert page.index("Failed runs over time") < page.index("Score over time")
+    assert 'aria-label="Failed runs over time. 20 of 40 runs failed"' in page
+    assert "Failed runs over time" not in report_file.render(works)
