@@ -73,6 +73,7 @@ from otel_reliability.model.run import (
     Tools,
 )
 from otel_reliability.model.span import (
+    PAUSED,
     STEPS,
     AgentSpan,
     CompressionFacts,
@@ -565,10 +566,11 @@ def _observed_steps(draft: _Draft, models: list[ModelSpan]) -> tuple[list[Step],
         return steps, tools
     unclaimed = draft.linked.unclaimed
     asks = gathered.asked_silently or any(facts.asked_for_tools for _, facts in models)
-    if asks and not ends_with_open_call(tree, models):
+    waits = bool(gathered.pending) or (root is not None and root.facts.stopped == PAUSED)
+    if asks and not ends_with_open_call(tree, models, waits=waits):
         tools = tools_of_messages(models)
         if tools is Tools.MESSAGES:
-            steps = message_steps(tree, models)
+            steps = message_steps(tree, models, waits=waits)
     elif unclaimed is not None and root is not None and unclaimed.may_be_of(root):
         tools = Tools.UNOBSERVABLE
     return steps, tools

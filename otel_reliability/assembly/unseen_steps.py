@@ -41,13 +41,20 @@ def tools_of_messages(models: Sequence[ModelSpan]) -> Tools:
     return Tools.MESSAGES if captured and models else Tools.UNOBSERVABLE
 
 
-def message_steps(tree: SpanTree, models: Sequence[ModelSpan]) -> list[Step]:
+def message_steps(
+    tree: SpanTree, models: Sequence[ModelSpan], *, waits: bool = False
+) -> list[Step]:
     """Return calls read from messages: in the order they were asked for, at the end of their model
-    call. Messages repeat what was said before: a call is taken where its id first occurs.
+    call. Messages repeat what was said before: a call is taken where its id first occurs. Where a
+    run `waits`, those that the last one asked for are not executed yet.
     """
     found: list[Step] = []
     known: set[str] = set()
-    for i, facts in models:
+    last = _last(tree, models) if waits else None
+    for one in models:
+        if one is last:
+            continue
+        i, facts = one
         span = tree.spans[i]
         for position, call in enumerate(facts.calls):
             if call.call_id is not None:
@@ -183,18 +190,20 @@ def has_unseen_call(
     return False
 
 
-def ends_with_open_call(tree: SpanTree, models: Sequence[ModelSpan]) -> bool:
+def ends_with_open_call(tree: SpanTree, models: Sequence[ModelSpan], *, waits: bool) -> bool:
     """Return whether a run without a span of a call ended with calls that nobody has executed: they
     wait for an approval, or for the application.
 
-    Only the last model call asked for calls then, and its framework makes a span of every call that
-    it executes.
+    Only the last model call asked for calls then, and the run says that it `waits`, or its
+    framework makes a span of every call that it executes.
     """
-    if not models:
-        return False
-    last = max(models, key=lambda one: (tree.spans[one.at].start_ns, one.at))
+    last = _last(tree, models)
     asks = [one for one in models if one.facts.asked_for_tools or one.facts.calls]
-    return asks == [last] and last.facts.emits_tools
+    return last is not None and asks == [last] and (waits or last.facts.emits_tools)
+
+
+def _last(tree: SpanTree, models: Sequence[ModelSpan]) -> ModelSpan | None:
+    return max(models, key=lambda one: (tree.spans[one.at].start_ns, one.at), default=None)
 
 
 class UnclaimedCalls:

@@ -11,7 +11,15 @@ from msgspec.structs import replace
 from otel_reliability.assembly import steps
 from otel_reliability.config import AssemblySettings, Settings
 from otel_reliability.model.run import Run, ToolCall, Tools
-from otel_reliability.model.span import AgentSpan, Call, Kind, ModelFacts, ToolFacts
+from otel_reliability.model.span import (
+    PAUSED,
+    AgentSpan,
+    Call,
+    InvocationFacts,
+    Kind,
+    ModelFacts,
+    ToolFacts,
+)
 from otel_reliability.testing import agent, agent_span, handoff, model, other, tool, workflow
 from tests.assembly.rebuilding import run_of
 
@@ -136,6 +144,17 @@ def test_a_call_that_waits_is_none_that_was_made(
     spans: tuple[AgentSpan, ...], path: tuple[str, ...]
 ) -> None:
     assert path_of(*spans) == path
+
+
+def test_a_run_that_says_that_it_waits_has_not_made_the_calls_asked_for_last() -> None:
+    """Whether its framework makes spans of calls or not."""
+    waits = agent_span(
+        Kind.AGENT, InvocationFacts("support", stopped=PAUSED), 1, None, start=0, end=99
+    )
+    first = asks_at_its_end(emits_tools=False)
+    last = asks_at_its_end(emits_tools=False, start=5, at=3)
+    assert run_of(waits, first).path == ()
+    assert run_of(waits, first, last).path == ("pay",)
 
 
 # --- Order and parallel calls ---------------------------------------------------------------------

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from otel_reliability.conventions.requests import of_invocation
-from otel_reliability.model.run import Tools
+from otel_reliability.model.run import Outcome, Tools
 from otel_reliability.model.span import (
     KIND_CLIENT,
     KIND_SERVER,
@@ -611,3 +611,21 @@ def test_an_id_that_says_that_there_is_none_is_no_conversation(said: str) -> Non
     called = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "lookup"}
     (found,) = rebuilt(span(1, attributes=attributes), span(2, 1, attributes=called))
     assert found.session_id is None
+
+
+def test_an_agent_of_agentscope_says_that_tools_wait() -> None:
+    """The call that its model asked for was not executed: the path is empty."""
+    asked = '[{"parts": [{"type": "tool_call", "id": "c1", "name": "pay", "arguments": {}}]}]'
+    waits = {"agentscope.agent.hitl_pending_tools": '["pay"]', "gen_ai.agent.name": "friday"}
+    found = run(
+        span(1, attributes={"gen_ai.operation.name": "invoke_agent", **waits}, end=9),
+        span(
+            2,
+            1,
+            attributes={
+                "gen_ai.operation.name": "chat",
+                "gen_ai.output.messages": asked,
+            },
+        ),
+    )
+    assert (found.path, found.outcome) == ((), Outcome.PAUSED)

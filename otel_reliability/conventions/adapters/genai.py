@@ -90,6 +90,11 @@ CHOICE: Final = "gen_ai.choice"
 """Events of single messages of a model call, before version 1.37 of the conventions."""
 USER_TEXT: Final = ("content", "gen_ai.event.content")
 _DETAILS: Final = frozenset({DETAILS, USER_MESSAGE, CHOICE})
+PENDING_TOOLS: Final = (
+    "agentscope.agent.hitl_pending_tools",
+    "agentscope.agent.external_execution_pending_tools",
+)
+"""Tools for which an agent of AgentScope waits, where it waits for some."""
 CONTEXT_LIMITS: Final = ("reliability.context_limit", "gen_ai.context.window_size")
 COSTS: Final = ("reliability.usage.cost_usd", "operation.cost", "gen_ai.cost.total_cost")
 PROVIDERS: Final = ("gen_ai.provider.name", SYSTEM)
@@ -239,6 +244,7 @@ class GenAI(Convention):
         *MEMORY_IDS,
         TRANSFER_MODE,
         TRANSFER_TARGET,
+        *PENDING_TOOLS,
     )
     content = (*CALL_ARGUMENTS, *CALL_RESULTS)
     tool_content = (INPUT, OUTPUT)
@@ -375,7 +381,7 @@ def agent(span: SpanView, **other: Any) -> Answer:
         tokens=own_tokens(span, AGGREGATED_INPUT, AGGREGATED_OUTPUT),
         limit_reached=not LIMIT_WORDS.isdisjoint(reasons),
         emits_no_tools=span.scope in NO_TOOL_SPANS,
-        stopped=stopped_by(reasons),
+        stopped=PAUSED if any(key in span for key in PENDING_TOOLS) else stopped_by(reasons),
     )
     return Answer(Kind.AGENT, replace(facts, **other))
 
