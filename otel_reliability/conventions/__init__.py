@@ -13,6 +13,7 @@ from otel_reliability.conventions.adapters.by_name import ByName
 from otel_reliability.conventions.adapters.claude_code import ClaudeCode
 from otel_reliability.conventions.adapters.codex import Codex
 from otel_reliability.conventions.adapters.copilot import Copilot
+from otel_reliability.conventions.adapters.embabel import Embabel
 from otel_reliability.conventions.adapters.gemini_cli import GeminiCli
 from otel_reliability.conventions.adapters.genai import GenAI
 from otel_reliability.conventions.adapters.genkit import Genkit
@@ -68,12 +69,13 @@ TABLE: Final[tuple[Convention, ...]] = (
     Pipecat(),
     LangChain4j(),
     VoltAgent(),
-    # keyed on attributes; Traceloop's and OpenInference's kinds beat a GenAI operation on the same
-    # span
+    # keyed on attributes; Vercel's own beat those that OpenInference's exporter adds, and
+    # OpenInference's and Traceloop's kinds beat a GenAI operation on the same span
+    Vercel(),
     OpenInference(),
     OpenLLMetry(),
-    Vercel(),
     Genkit(),
+    Embabel(),
     SpringAI(),
     Laminar(),
     GenAI(),

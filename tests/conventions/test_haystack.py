@@ -107,3 +107,30 @@ def test_q30_without_content_the_tools_are_unobservable() -> None:
     found = run(component("Agent", name="support_agent"), component("ToolInvoker", 2, 1))
 
     assert (found.tools, found.path) == (Tools.UNOBSERVABLE, None)
+
+
+def step(name: str, number: int, parent: int | None, **facts: Any) -> RawSpan:
+    """A span of an agent of Haystack 3; `__` in a name stands for a dot."""
+    told = {f"haystack.{key.replace('__', '.')}": value for key, value in facts.items()}
+    return span(number, parent, name=name, attributes=told, scope="haystack", start=float(number))
+
+
+def test_steps_of_an_agent_have_a_span_for_each_call() -> None:
+    replies = {"replies": [{"meta": {"model": "gpt", "usage": {"prompt_tokens": 90}}}]}
+    asked_for = {"tool__name": "search", "agent__step__tool__input": '{"q": 1}'}
+    found = run(
+        step("haystack.agent.run", 1, None),
+        step("haystack.agent.step", 2, 1, agent__step=0),
+        step("haystack.agent.step.llm", 3, 2, agent__step__llm__output=json.dumps(replies)),
+        step(
+            "haystack.agent.step.tool",
+            4,
+            2,
+            agent__step__tool__output='{"error": "no such order"}',
+            **asked_for,
+        ),
+        step("haystack.agent.step.tool", 5, 2, agent__step__tool__output='"found"', **asked_for),
+    )
+    assert (found.path, found.tools) == (("search", "search"), Tools.OBSERVED)
+    assert [(one.ok, one.retry) for one in found.tool_calls or ()] == [(False, False), (True, True)]
+    assert (found.input_tokens, [one.model for one in found.model_calls]) == (90, ["gpt"])

@@ -44,3 +44,15 @@ def test_a_session_is_a_run_of_its_agent() -> None:
 def test_what_a_program_interrupted_is_cancelled() -> None:
     turn = {"gen_ai.agent.name": "front-desk", "lk.interruption.source": "programmatic"}
     assert run(live("agent_turn", 1, None, turn)).outcome is Outcome.CANCELLED
+
+
+def test_a_model_call_may_name_no_operation() -> None:
+    """As the packages for Node write it."""
+    request = {"gen_ai.request.model": "gpt", "gen_ai.usage.input_tokens": 90}
+    found = run(
+        live("agent_session", 1, None, {"lk.agent_label": "front-desk"}),
+        live("agent_turn", 2, 1, {}),
+        live("llm_node", 3, 2, {"gen_ai.request.model": "gpt"}),
+        live("llm_request", 4, 3, request),
+    )
+    assert (found.input_tokens, len(found.model_calls)) == (90, 1)

@@ -495,3 +495,34 @@ def test_turns_of_smolagents_are_no_runs_without_their_agent() -> None:
     assert invocation(span(name="Step 2", scope=scope, attributes=attributes), Kind.CHAIN).is_turn
     other = span(name="Steps", scope=scope, attributes=attributes)
     assert not invocation(other, Kind.CHAIN).is_turn
+
+
+@pytest.mark.parametrize("name", ["AiService.chat", "ai.chat"])
+def test_a_method_of_a_library_names_no_agent(name: str) -> None:
+    assert invocation(seen("AGENT", name)).name is None
+
+
+def test_node_ids_of_agno_name_nothing() -> None:
+    facts = {"graph.node.id": "8f3a6c21d09b4e57", "graph.node.name": "desk"}
+    assert invocation(seen("AGENT", "Desk.run", "agno", **facts)).name == "desk"
+
+
+def test_a_final_answer_of_beeai_is_no_call() -> None:
+    assert tool(seen("TOOL", "final_answer", "beeai")).finish
+
+
+def test_an_activity_around_a_call_of_dapr_is_no_call() -> None:
+    activity = replace(seen("TOOL", "support.run_tool"), scope="dapr_agents.observability")
+    assert is_nothing(activity)
+    named = replace(activity, attributes={KIND: "TOOL", "tool.name": "search"})
+    assert call(named).name == "search"
+
+
+def test_a_model_may_stand_under_keys_of_genai_only() -> None:
+    assert model(seen("LLM", **{"gen_ai.request.model": "gpt"})).request_model == "gpt"
+
+
+def test_what_its_exporter_adds_to_spans_of_vercel_does_not_hide_the_agent() -> None:
+    facts = {"ai.operationId": "ai.generateText", "ai.telemetry.functionId": "support"}
+    sent = replace(seen("AGENT", "ai.generateText", **facts), scope="ai")
+    assert invocation(sent).name == "support"

@@ -88,3 +88,30 @@ def test_q41_arguments_are_python_literals() -> None:
     )
 
     assert first.arguments == second.arguments
+
+
+def test_the_task_of_pydantic_ai_is_its_agent_and_its_tools_have_no_name() -> None:
+    scope = "openlit.instrumentation.pydantic_ai"
+    task = {OPERATION: "execute_task", "gen_ai.agent.name": "support"}
+    found = run(
+        span(1, attributes={**task, "gen_ai.usage.input_tokens": 90}, scope=scope, end=9),
+        span(2, 1, attributes={**task, OPERATION: "invoke_workflow"}, scope=scope, end=8),
+        span(3, 2, name="execute_tool tools", attributes={OPERATION: "execute_tool"}, scope=scope),
+    )
+    assert (found.key.agent, found.path, found.input_tokens) == ("support", None, 90)
+
+
+def test_both_spans_of_a_call_of_smolagents_are_one_whatever_their_ids() -> None:
+    scope = "openlit.instrumentation.smolagents"
+    called = {OPERATION: "execute_tool", "gen_ai.tool.name": "search"}
+    found = run(
+        span(
+            1,
+            attributes={OPERATION: "invoke_agent", "gen_ai.agent.name": "a"},
+            scope=scope,
+            end=9,
+        ),
+        span(2, 1, attributes={**called, "gen_ai.tool.call.id": "u1"}, scope=scope, end=3),
+        span(3, 2, attributes={**called, "gen_ai.tool.call.id": "u2"}, scope=scope, end=2),
+    )
+    assert found.path == ("search",)

@@ -44,3 +44,21 @@ def test_a_chat_client_is_an_agent_of_its_service() -> None:
     )
     assert (found.session_id, found.path, found.input_tokens) == ("conv-7", ("weather",), 120)
     assert is_nothing(spring("advisor"))
+
+
+def test_a_graph_of_spring_ai_alibaba_is_the_agent_of_its_nodes() -> None:
+    def node(kind: str, number: int, parent: int | None, **facts: str) -> RawSpan:
+        told = {f"spring.ai.alibaba.{key}": value for key, value in facts.items()}
+        attributes = {"spring.ai.alibaba.kind": kind, **told}
+        return span(number, parent, attributes=attributes, end=9)
+
+    found = run(
+        node("graph", 1, None, **{"graph.name": "planner"}),
+        node("node", 2, 1),
+        spring("chat_client", {}, 3, 2),
+        node("node", 4, 1),
+        spring("tool_call", {"tool.definition.name": "weather"}, 5, 4),
+        node("node", 6, 1),
+        spring("chat_client", {}, 7, 6),
+    )
+    assert (found.key.agent, found.path) == ("planner", ("weather",))

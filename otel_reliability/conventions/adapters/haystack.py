@@ -1,7 +1,8 @@
 """Haystack's own tracing: kinds in component types, everything else in the JSON of inputs and
 outputs.
 
-Source: haystack-ai 2.18, scope `haystack`; inputs and outputs only with
+Source: haystack-ai 2.18, scope `haystack`, whose agents are made of components; from 3.0 on an
+agent makes spans of its steps, one for each tool call. Inputs and outputs only with
 HAYSTACK_CONTENT_TRACING_ENABLED=true.
 """
 
@@ -19,6 +20,7 @@ from otel_reliability.conventions.base import (
     Convention,
     SpanView,
     own_of_all,
+    own_value,
     reported_call,
 )
 from otel_reliability.model.span import (
@@ -35,6 +37,12 @@ TYPE: Final = "haystack.component.type"
 NAME: Final = "haystack.component.name"
 INPUT: Final = "haystack.component.input"
 OUTPUT: Final = "haystack.component.output"
+STEP_MODEL: Final = "haystack.agent.step.llm"
+STEP_MODEL_OUTPUT: Final = STEP_MODEL + ".output"
+STEP_TOOL: Final = "haystack.agent.step.tool"
+STEP_TOOL_INPUT: Final = STEP_TOOL + ".input"
+STEP_TOOL_OUTPUT: Final = STEP_TOOL + ".output"
+TOOL_NAME: Final = "haystack.tool.name"
 
 
 class Haystack(Convention):
@@ -43,8 +51,9 @@ class Haystack(Convention):
     name = "Haystack"
     scopes = ("haystack",)
     request = ("haystack.agent.input", "haystack.pipeline.input_data")
-    plain = (TYPE, NAME)
-    messages = (INPUT, OUTPUT)
+    plain = (TYPE, NAME, TOOL_NAME)
+    content = (STEP_TOOL_INPUT, STEP_TOOL_OUTPUT)
+    messages = (INPUT, OUTPUT, STEP_MODEL_OUTPUT)
 
     def read(self, span: SpanView) -> Answer | None:
         """Read by span name and component type. `haystack.agent.run` is the agent again, unnamed:
@@ -54,6 +63,10 @@ class Haystack(Convention):
             return Answer(Kind.WORKFLOW, InvocationFacts())
         if span.name == "haystack.agent.run":
             return Answer(Kind.AGENT, InvocationFacts())
+        if span.name == STEP_MODEL:
+            return Answer(Kind.MODEL, own_of_all(_model, STEP_MODEL_OUTPUT))
+        if span.name == STEP_TOOL:
+            return _step_tool(span)
         component = values.text(span.get(TYPE))
         return NOTHING if component is None else _by_component(component, span)
 
@@ -69,6 +82,23 @@ def _by_component(component: str, span: SpanView) -> Answer:
     if component.endswith("Generator"):
         return Answer(Kind.MODEL, own_of_all(_model, OUTPUT))
     return Answer(Kind.RETRIEVAL) if component.endswith("Retriever") else NOTHING
+
+
+def _step_tool(span: SpanView) -> Answer:
+    """One call of an agent's step. Where the tool raised, the error stands in place of the output,
+    and the status says nothing.
+    """
+    return genai.tool_answer(
+        span,
+        values.text(span.get(TOOL_NAME)),
+        arguments=own_value(STEP_TOOL_INPUT),
+        result=own_value(STEP_TOOL_OUTPUT),
+        failed=span.found_in(STEP_TOOL_OUTPUT, _is_error),
+    )
+
+
+def _is_error(output: object) -> bool:
+    return list(values.mapping(output)) == ["error"]
 
 
 def _tools(given: object, output: object, *, failed: bool = False) -> ToolFacts:

@@ -1,7 +1,8 @@
 """LiveKit Agents: `agent_session` > `agent_turn` > `llm_node`, `function_tool`.
 
-Source: livekit-agents 1.8 (GenAI operations besides) and traces of releases before it. A user who
-speaks while the agent does interrupts a turn; only what a program stopped is cancelled.
+Source: livekit-agents 1.8 for Python (GenAI operations besides), traces of releases before it, and
+@livekit/agents for Node, which names no operation. A user who speaks while the agent does
+interrupts a turn; only what a program stopped is cancelled.
 """
 
 from __future__ import annotations
@@ -60,4 +61,6 @@ class LiveKit(Convention):
                 own_value(*RESULTS),
                 failed=values.truth(span.get(IS_ERROR)) is True,
             )
-        return None if genai.OPERATION in span else NOTHING
+        if genai.OPERATION in span:
+            return None
+        return genai.model(span) if span.name == "llm_request" else NOTHING

@@ -62,6 +62,8 @@ MANAGED_AGENTS: Final = "smolagents.managed_agents."
 SCOPE: Final = "openinference.instrumentation."
 AGENT_FRAMEWORK: Final = "agent_framework"
 """Scope of Microsoft's own spans, to which OpenInference only adds attributes."""
+DAPR: Final = "dapr_agents"
+"""Scope of Dapr's agents: an activity is around each tool call, which has a span of its own."""
 START: Final = ".start-"
 """Of BeeAI's event spans, the number follows."""
 CLAUDE_NAME: Final = "claude"
@@ -71,6 +73,8 @@ _CALL_KEY: Final = re.compile(
     r"llm\.output_messages\.(\d+)\.message\.tool_calls\.(\d+)\.tool_call\.(id|function\.name|function\.arguments)"
 )
 _CALLED_AS: Final = re.compile(r"named '([^']{1,200})'")
+METHODS: Final = frozenset({"AiService.chat", "ai.chat"})
+"""Names of spans of agents that are methods of a library: LangChain4j, TanStack AI."""
 _AGENT_RUN: Final = re.compile(r"(?i)agent(\.run)?$")
 """End of the name of an agent's span, where nothing else says so."""
 _TURN: Final = re.compile(r"(Planning step|Step)( \d+)?", re.IGNORECASE)
@@ -111,6 +115,8 @@ class OpenInference(Convention):
         *genai.INPUT_TOKENS,
         *genai.OUTPUT_TOKENS,
         genai.AGENT_NAME,
+        genai.REQUEST_MODEL,
+        genai.RESPONSE_MODEL,
         genai.ERROR_TYPE,
         *genai.TOOL_STATUS,
     )
@@ -188,14 +194,15 @@ def _agent_name(span: SpanView) -> str | None:
         return values.first(span, (NODE_NAME, genai.AGENT_NAME), values.name)
     if _is_of(span, "claude_agent_sdk"):
         return CLAUDE_NAME
-    node = values.name(span.get(NODE_ID))
+    names = (NODE_NAME,) if _is_of(span, "agno") else (NODE_ID, NODE_NAME)  # its ids are random
+    node = values.first(span, names, values.name)
     if node is not None:
         return node
     if _is_of(span, "google_adk"):
         return google_adk.bracketed(span.name) or values.name(span.get(genai.AGENT_NAME))
     if _is_of(span, "langchain"):
         return langchain.graph_name(span.name)
-    if _is_of(span, "crewai"):
+    if _is_of(span, "crewai") or span.name in METHODS:
         return None
     return values.name(_cut(span))
 
@@ -280,8 +287,8 @@ def _model(span: SpanView) -> Answer:
     overwritten = _is_of(span, "google_adk") and span.name.startswith("invoke_agent")
     finish = values.words(span.get(FINISH_REASON))
     facts = ModelFacts(
-        model=values.first(span, MODEL, values.text),
-        request_model=values.text(span.get(REQUEST_MODEL)),
+        model=values.first(span, (*MODEL, genai.RESPONSE_MODEL), values.text),
+        request_model=values.first(span, (REQUEST_MODEL, genai.REQUEST_MODEL), values.text),
         tokens=Tokens() if overwritten else usage(span),
         asked_for_tools=genai.asks_for_tools(finish),
         calls=_message_calls(span),
@@ -330,10 +337,12 @@ def _tool(span: SpanView) -> Answer:
         )  # `handoff to billing_agent`
         return Answer(Kind.HANDOFF, HandoffFacts(values.name(target)))
     named = values.first(span, (TOOL_NAME, genai.TOOL_NAME), values.text)
+    if named is None and span.scope.startswith(DAPR):
+        return NOTHING
     found = named or values.text(_cut(span))
     if _is_of(span, "autogen") and named is None and found is not None:
         found = found.rpartition(".")[2]
-    if (_is_of(span, "smolagents") and found == "final_answer") or (
+    if (_is_of(span, "smolagents", "beeai") and found == "final_answer") or (
         _is_of(span, "dspy") and found == "finish"
     ):
         return Answer(Kind.TOOL, ToolFacts(finish=True))

@@ -1,6 +1,6 @@
 """openlit: GenAI operations with quirks of their own.
 
-Source: openlit 1.35 (CrewAI 0.177) and 1.45 (LangGraph 1.2).
+Source: openlit 1.35 (CrewAI 0.177) and 1.45 (LangGraph 1.2; pydantic-ai, smolagents).
 """
 
 from __future__ import annotations
@@ -9,11 +9,15 @@ from typing import Final
 
 from otel_reliability.conventions import values
 from otel_reliability.conventions.adapters import genai
-from otel_reliability.conventions.base import NOTHING, Answer, Convention, SpanView
-from otel_reliability.model.span import InvocationFacts, Kind
+from otel_reliability.conventions.base import NOTHING, Answer, Convention, SpanView, own
+from otel_reliability.model.span import Call, InvocationFacts, Kind, ToolFacts
 
 AGENT_SPAN: Final = "invoke_agent "
 LANGGRAPH: Final = "openlit.instrumentation.langgraph"
+PYDANTIC_AI: Final = "openlit.instrumentation.pydantic_ai"
+SMOLAGENTS: Final = "openlit.instrumentation.smolagents"
+NO_ID: Final = own(values.identifier)
+"""No key has the id of a call."""
 
 
 class OpenLit(Convention):
@@ -28,6 +32,10 @@ class OpenLit(Convention):
         operation = span.get(genai.OPERATION)
         if span.scope.startswith(LANGGRAPH):
             return _langgraph(span, operation)
+        if span.scope.startswith(PYDANTIC_AI):
+            return _pydantic_ai(span, operation)
+        if span.scope.startswith(SMOLAGENTS) and operation == "execute_tool":
+            return genai.tool(span, NO_ID)  # it invents one for each of the two spans of a call
         if operation == "invoke_agent":
             return _agent(span)
         if operation is None and span.name.startswith(AGENT_SPAN):
@@ -50,6 +58,19 @@ def _langgraph(span: SpanView, operation: object) -> Answer | None:
     if operation == "invoke_workflow":
         named = values.name(span.get(genai.WORKFLOW_NAME))
         return Answer(Kind.WORKFLOW, InvocationFacts(name=named, agent_if_root=True))
+    return None
+
+
+def _pydantic_ai(span: SpanView, operation: object) -> Answer | None:
+    """The run of an agent is a task here; the graph below it is the same run. A node of the graph
+    makes all the calls of a turn, and names none.
+    """
+    if operation == "execute_task":
+        return genai.agent(span, tokens=genai.usage())
+    if operation == "invoke_workflow":
+        return NOTHING
+    if operation == "execute_tool" and genai.TOOL_NAME not in span:
+        return Answer(Kind.TOOL, ToolFacts((Call(None),)))
     return None
 
 
