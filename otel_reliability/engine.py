@@ -285,13 +285,29 @@ class Engine:
 
         return self._in_turn(act, wait)
 
-    def complete(self, traces: Iterable[TraceId]) -> bool:
+    def complete(self, traces: Iterable[TraceId], *, alone: bool = False) -> bool:
         """Close and finalize the runs of these traces now, and forget the traces: no span, no
         evaluation and no link to them will arrive. Traces that share a run with others stay open.
+        `alone`: no run of a later trace concerns theirs, which are forgotten too.
         """
-        complete = self.assembler.complete
-        reason = CloseReason.END_OF_INPUT
-        return self._in_turn(lambda now: self._apply(complete(traces, reason, now), now))
+
+        def act(now: float) -> None:
+            reason = CloseReason.END_OF_INPUT
+            self._apply(self.assembler.complete(traces, reason, now, alone=alone), now)
+
+        return self._in_turn(act)
+
+    def close_sessions(self, kept: int) -> bool:
+        """Close all sessions but so many, the last in which something happened. Runs of a closed
+        one that come later have it scored again.
+        """
+
+        def act(_: float) -> None:
+            excess = self.sessions.open - kept
+            if excess > 0:
+                self._keep(self._scored, self.sessions.close_all(excess))
+
+        return self._in_turn(act)
 
     # --- Out --------------------------------------------------------------------------------------
 

@@ -48,6 +48,9 @@ SESSIONS_PER_BATCH: Final = 1_000
 """Sessions that close together at the end: the scores of all of them would take more memory than
 the whole reading.
 """
+OPEN_SESSIONS: Final = 50
+"""Sessions of session files that stay open, the latest: closed ones take a quarter of the memory.
+"""
 
 Problem: TypeAlias = Callable[[Malformed], None]
 FinalSeen: TypeAlias = Callable[[list[Run]], None]
@@ -169,7 +172,9 @@ class Recording:
         self._telemetry = None
         for batch in read_sessions(sessions, telemetry, progress):
             self._receive(batch)
-            self.engine.complete(batch.complete)
+            self.engine.complete(batch.complete, alone=True)
+            if self.engine.sessions.open > 2 * OPEN_SESSIONS:
+                self.engine.close_sessions(OPEN_SESSIONS)
             self._pass_on()
         self.repeated_prompts += telemetry.repeated
 

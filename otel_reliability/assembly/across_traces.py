@@ -39,6 +39,11 @@ class AcrossTraces:
         for stage in self._stages:
             stage.restore_final(run)
 
+    def forget(self, run: Run) -> None:
+        """Forget a final run, which no run of a later trace concerns."""
+        for stage in self._stages:
+            stage.forget(run)
+
     @property
     def limits(self) -> tuple[Limit, ...]:
         """Limits of what is remembered of other traces. A hit is something forgotten: runs that

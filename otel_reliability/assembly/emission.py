@@ -62,6 +62,15 @@ class Emitter:
                 count_hollow(self.accounts.spans, event.run)
         return [event for event in events if not is_hollow(event.run)]
 
+    def take_alone(self) -> list[RunEvent]:
+        """Return the events as `take_events`, and forget the final runs."""
+        final = [event.run for event in self._events if event.change is _FINAL]
+        events = self.take_events()
+        for run in final:
+            self._memory.forget_runs(run.trace_id)
+            self._across.forget(run)
+        return events
+
     def restore_final(self, run: Run) -> None:
         """Remember a run that became final before a restart."""
         self._memory.keep(run)

@@ -286,12 +286,13 @@ class Assembler:
         return [*self._emitter.take_events(), *self._emitter.release()]
 
     def complete(
-        self, traces: Iterable[TraceId], reason: CloseReason, now: float
+        self, traces: Iterable[TraceId], reason: CloseReason, now: float, *, alone: bool = False
     ) -> list[RunEvent]:
         """Close, finalize and forget traces of which nothing more arrives: no span, no evaluation,
         no link to them.
 
-        A trace that shares a run with others, by a link or a run key, stays as it is.
+        A trace that shares a run with others, by a link or a run key, stays as it is. `alone`: no
+        run of a later trace concerns theirs, so these are emitted as final and forgotten at once.
         """
         self._take_time(now)
         for trace_id in traces:
@@ -304,7 +305,7 @@ class Assembler:
                 self._finalize(buffer, now)
             self._memory.take(trace_id)
             self._intake.opened.pop(trace_id, None)
-        return self._emitter.take_events(hold=True)
+        return self._emitter.take_alone() if alone else self._emitter.take_events(hold=True)
 
     # --- Closing ----------------------------------------------------------------------------------
 

@@ -119,7 +119,7 @@ class Memory:
         if trace_id is None or since_of(self._tables[0][trace_id]) > horizon:
             return False
         self._drop(trace_id)
-        self._forget_runs(trace_id)
+        self.forget_runs(trace_id)
         return True
 
     def _drop(self, trace_id: TraceId) -> None:
@@ -193,7 +193,8 @@ class Memory:
         """Return whether final runs of a trace can be evaluated."""
         return trace_id in self._runs
 
-    def _forget_runs(self, trace_id: TraceId) -> None:
+    def forget_runs(self, trace_id: TraceId) -> None:
+        """Forget the final runs of a trace."""
         self._run_count -= len(self._runs.pop(trace_id, ()))
         self._lost_steps.discard(trace_id)
 

@@ -94,6 +94,12 @@ class ReplayedRuns:
         if run.first_step is not None and _key(run) not in self._known:
             self._known[_key(run)] = _Alone(run.trace_id, run.run_id, None)
 
+    def forget(self, run: Run) -> None:
+        """Forget a final run, which no later one reports again, unless it is one of several."""
+        known = self._known.get(_key(run))
+        if isinstance(known, _Alone) and known.run_id == run.run_id:
+            del self._known[_key(run)]
+
     @property
     def limit(self) -> Limit:
         """The first steps that are remembered; a hit is one that was forgotten."""

@@ -83,6 +83,12 @@ class ResponseChains:
             turn.run = None
             turn.session = run.session_id
 
+    def forget(self, run: Run) -> None:
+        """Forget a final run, which no later one continues."""
+        known = self._turns.get(run.run_id)
+        if known is not None:
+            self._remove(known)
+
     def _changed(self, event: RunEvent) -> Iterator[RunEvent]:
         run = event.run
         known = self._turns.get(run.run_id)

@@ -83,6 +83,13 @@ class Resumptions:
                 known.resumes = run.resumes
                 _add(known, runs)
 
+    def forget(self, run: Run) -> None:
+        """Forget a final run, which no later one resumes."""
+        runs = self._runs.get(_place(run), {})
+        runs.pop(run.run_id, None)
+        if not runs:
+            self._runs.pop(_place(run), None)
+
     @property
     def limit(self) -> Limit:
         """The conversations that are remembered; a hit is one that was forgotten."""

@@ -344,3 +344,18 @@ def test_no_more_runs_of_a_file_wait_than_the_limit(monkeypatch: pytest.MonkeyPa
         final += [event.run for event in events if event.change is RunChange.FINAL]
 
     assert [run.trace_id for run in final] == [trace_id(1), trace_id(2), trace_id(3)]
+
+
+def test_traces_that_are_alone_are_final_at_once_and_leave_no_memory() -> None:
+    assembler = Assembler(Settings())
+    events: list[RunEvent] = []
+    for number in range(1, 5):
+        spans = attempt(number, 0, ids=(f"r{number}", "c1", f"s{number}"))
+        assembler.add_all(spans, 0.0)
+        reason = CloseReason.END_OF_INPUT
+        events += assembler.complete([spans[0].trace_id], reason, 0.0, alone=True)
+
+    assert [event.change.value for event in events] == ["closed", "final"] * 4
+    used = {limit.name: limit.used for limit in assembler.limits}
+    assert [used[name] for name in ("first_steps", "response_turns", "conversations")] == [0] * 3
+    assert assembler.close_all(CloseReason.END_OF_INPUT, 0.0) == []

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks import session_files
+from otel_reliability import recording
 from otel_reliability.errors import SourceError
 from otel_reliability.model.flaws import flaws_of
 from otel_reliability.model.run import Outcome, Run
@@ -265,3 +267,22 @@ def test_memory_of_telemetry_is_bounded_and_still_knows_each_session() -> None:
     for session, is_known in (("one", True), ("two", True), ("three", False)):
         run = SessionPrompt("codex", session, "k", (begin_s + 500) * 10**9, Resource.of({}))
         assert telemetry.has(run) is is_known
+
+
+def test_sessions_that_were_closed_early_are_scored_with_their_later_prompts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session_files.write(tmp_path, 8)
+    whole = Recording()
+    whole.read_all([tmp_path])
+    monkeypatch.setattr(recording, "OPEN_SESSIONS", 0)
+    early = Recording()
+    early.read_all([tmp_path])
+
+    assert (whole.engine.sessions.open > 1, early.engine.sessions.open) == (True, 0)
+    scores = [
+        [(one.session_id, one.runs, one.reliability) for one in each.sessions(each.agents()[0])]
+        for each in (whole.close(), early.close())
+    ]
+    assert scores[0] == scores[1]
+    assert {len(runs) for _, runs, _ in scores[0]} == {session_files.PROMPTS}
