@@ -25,7 +25,7 @@ WIDTH: Final = 100
 CLI: Final = """# Command line
 
 `otel-reliability COMMAND --help` prints the same. Exit codes: 0 success, 1 a failed target (`gate`), 2 bad usage, invalid
-settings or an input that cannot be opened, 3 not enough data. `--format json` is for programs: its fields are stable
+settings, an input that cannot be opened, or one in which there is nothing to read, 3 not enough data. `--format json` is for programs: its fields are stable
 ([upgrading](../guides/upgrading.md)).
 """
 

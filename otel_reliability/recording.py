@@ -110,6 +110,8 @@ class Recording:
         )  # time stands still
         self.problems: Counter[str] = Counter()
         """Lines and spans that could not be used, by reason."""
+        self.items = 0
+        """Spans, log records and evaluations that were read."""
         self.repeated_prompts = 0
         """Prompts of session files that telemetry reports too: they count there."""
         self._ended: dict[AgentKey, dict[str, int]] = {}
@@ -271,6 +273,7 @@ class Recording:
             self._telemetry.see(batch)
         if self._batch_seen is not None:
             self._batch_seen(batch)
+        self.items += len(batch.spans) + len(batch.logs) + len(batch.evaluations)
         self.engine.receive(batch.spans)
         self.engine.receive_logs(batch.logs)
         if batch.evaluations:

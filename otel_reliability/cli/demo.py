@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 from rich.console import Console
 
+from otel_reliability.demo import FILE
 from otel_reliability.demo.show import play, send
 
 INTERRUPTED = 130
@@ -20,7 +21,7 @@ INTERRUPTED = 130
     "--output",
     "-o",
     type=click.Path(dir_okay=False, writable=True, path_type=Path),
-    default=Path("demo-spans.jsonl"),
+    default=Path(FILE),
     show_default=True,
     metavar="FILE",
     help="File that the spans of the first rounds are written to.",

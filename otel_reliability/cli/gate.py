@@ -41,7 +41,8 @@ def command(
       otel-reliability gate new.jsonl --no-change --baseline old.jsonl
 
     A path without an agent must hold for every agent, one of reliability.… (whole percents) for
-    every task. `explain` lists the numbers; pass_hat_k.4 is pass^k at k = 4.
+    every task. A result on fewer than 5 runs says that they prove little; --min-runs requires more.
+    `explain` lists the numbers; pass_hat_k.4 is pass^k at k = 4.
 
     \b
     Exit codes, the first that applies:
@@ -57,7 +58,7 @@ def command(
         raise click.UsageError("--baseline is what --no-change compares with; give both.")
     observations = Observations()
     detects = no_change and not baseline
-    recording = read(choice, final=observations.add if detects else None)
+    recording = read(choice, final=observations.add if detects else None, allow_empty=True)
     report = report_of(recording, choice.agents, choice.since_ns) if targets else None
     results = (
         [] if report is None else gate.check(report, targets, choice.settings.metrics.min_runs)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 from otel_reliability.errors import SourceError
@@ -31,12 +32,20 @@ def local_sessions() -> tuple[str, ...]:
             print(f"{agent}: {number} in {where} may not be read: {first}", file=sys.stderr)
         found += map(str, below.files)
     if not found:
-        names = ", ".join(row.agent for row in FOLDERS)
         raise SourceError(
-            f"no session files of {names} were found in {home}; name a file or folder instead of "
+            f"no session files were found. Searched: {'; '.join(_searched(home))}. Set the "
+            "variable of an agent that keeps them elsewhere, or name a file or folder instead of "
             "--local."
         )
     return tuple(found)
+
+
+def _searched(home: Path) -> Iterator[str]:
+    """Yield the folders of each agent that were searched, and the variable that moves them."""
+    for row in FOLDERS:
+        folders = ", ".join(clean(_short(path, home)) for path in row.paths(home, os.environ))
+        state = "set" if os.environ.get(row.variable) else "not set"
+        yield f"{row.agent} in {folders} ({row.variable} is {state})"
 
 
 def _short(folder: Path, home: Path) -> str:

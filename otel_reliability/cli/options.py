@@ -5,6 +5,7 @@ that run a service.
 from __future__ import annotations
 
 import os
+import shlex
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +18,8 @@ import click
 
 from otel_reliability.cli.local import local_sessions
 from otel_reliability.config import Settings, WindowSettings
-from otel_reliability.errors import ConfigurationError
+from otel_reliability.demo import FILE as DEMO_FILE
+from otel_reliability.errors import ConfigurationError, SourceError
 from otel_reliability.loading import load, seconds_of
 from otel_reliability.model.span import Evaluation
 from otel_reliability.recording import REPORT_SETTINGS, for_report
@@ -27,6 +29,8 @@ from otel_reliability.sources.outcome_file import read_outcomes
 R = TypeVar("R")
 Option: TypeAlias = Callable[[Any], Any]
 
+MAX_NAMED: Final = 2
+"""Files that a command line for the user to copy names."""
 SECOND: Final = 1_000_000_000
 EXAMPLE: Final = "limits.memory=1GiB"
 
@@ -68,7 +72,7 @@ def form(*names: str) -> Callable[[Callable[..., R]], Callable[..., R]]:
 @dataclass(frozen=True, slots=True)
 class Choice:
     """The recordings, agents and runs that the user chose, the settings, and outcomes of runs that
-    became known later.
+    became known later. `source` is how the command line names the recordings.
     """
 
     files: tuple[str, ...]
@@ -77,6 +81,7 @@ class Choice:
     settings: Settings
     quiet: bool
     outcomes: Sequence[Evaluation] = ()
+    source: str = "FILE"
 
 
 def of_recordings(command: Callable[..., R], *, required: bool = True) -> Callable[..., R]:
@@ -98,6 +103,8 @@ def of_recordings(command: Callable[..., R], *, required: bool = True) -> Callab
         local: bool = False,
         **rest: Any,
     ) -> R:
+        _refuse_missing_demo(files)
+        source = _source(files, local=local)
         if local:
             files += local_sessions()
         elif required and not files:
@@ -105,12 +112,32 @@ def of_recordings(command: Callable[..., R], *, required: bool = True) -> Callab
         settings = settings_of(config, assignments, window, min_runs)
         now_ns = time.time_ns()
         reported = [] if outcomes is None else read_outcomes(outcomes, now_ns)
-        choice = Choice(files, agent, since_ns(since, now_ns), settings, quiet, reported)
+        choice = Choice(files, agent, since_ns(since, now_ns), settings, quiet, reported, source)
         return command(choice=choice, **rest)
 
     files_argument = click.argument("files", nargs=-1, metavar="FILE...")
     local_option = (_LOCAL,) if required else ()
     return _with((files_argument, *_OPTIONS, *local_option), chosen)
+
+
+def _refuse_missing_demo(files: Sequence[str]) -> None:
+    """Say how to make the demo's file, which commands of the documentation read."""
+    for file in files:
+        if Path(file).name == DEMO_FILE and not Path(file).exists():
+            raise SourceError(
+                f"{file} does not exist yet: the demo writes it; run otel-reliability demo --once "
+                "in the same folder."
+            )
+
+
+def _source(files: Sequence[str], *, local: bool) -> str:
+    """Return how a command line names these recordings; of many files, that there are some.
+
+    >>> _source(["my spans.jsonl"], local=False), _source([], local=True)
+    ("'my spans.jsonl'", '--local')
+    """
+    named = shlex.join(files) if len(files) <= MAX_NAMED else "FILE..."
+    return " ".join(filter(None, (named, "--local" if local else "")))
 
 
 def _with(options: Sequence[Option], command: Callable[..., R]) -> Callable[..., R]:

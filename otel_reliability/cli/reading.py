@@ -15,13 +15,15 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 
 from otel_reliability.cli.options import Choice
 from otel_reliability.recording import BatchSeen, FinalSeen, Recording
-from otel_reliability.report.text import clean, count
+from otel_reliability.report.text import clean, count, listed
 from otel_reliability.sources.batch import Malformed, Reason
 
 NAMED: Final = 20
 """Problems that are printed one by one; all are counted."""
+MAX_PATH: Final = 300
+"""Characters of a path that are printed."""
 NOTHING_READ: Final = 2
-"""The exit code where there was input and none of it could be read."""
+"""The exit code where there was nothing to read, or none of it could be read."""
 
 
 def read(
@@ -31,10 +33,12 @@ def read(
     final: FinalSeen | None = None,
     batches: BatchSeen | None = None,
     split_by: str | None = None,
+    allow_empty: bool = False,
 ) -> Recording:
     """Read the recordings that were chosen, or other files, as one. Exits 2 if there was input and
-    none of it could be read.
+    none of it could be read, and, unless `allow_empty`, if there was nothing to read.
     """
+    paths = choice.files if files is None else files
 
     def report(problem: Malformed) -> None:
         if recording.problems.total() <= NAMED:
@@ -57,7 +61,7 @@ def read(
             task = progress.add_task(_title(file), total=None)
             return lambda done, total: progress.update(task, completed=done, total=total)
 
-        recording.read_all(choice.files if files is None else files, begun)
+        recording.read_all(paths, begun)
         progress.add_task("rebuilding the runs", total=None)
         recording.close()
     is_named = {*recording.problems} == {Reason.KIND.value}  # one line a file says it all
@@ -66,6 +70,15 @@ def read(
     if recording.problems and recording.spans["received"] == recording.spans["malformed"]:
         if not is_named:
             print("otel-reliability: nothing could be read.", file=sys.stderr)
+        sys.exit(NOTHING_READ)
+    if not recording.items and not recording.problems and not allow_empty:
+        where = listed(
+            ("standard input" if path == "-" else clean(path, MAX_PATH) for path in paths), NAMED
+        )
+        print(
+            f"otel-reliability: nothing was read: no span, log record or session in {where}.",
+            file=sys.stderr,
+        )
         sys.exit(NOTHING_READ)
     return recording
 

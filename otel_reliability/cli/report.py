@@ -51,6 +51,11 @@ NO_SCORE: Final = 3
     ),
 )
 @click.option(
+    "--details",
+    is_flag=True,
+    help="On a terminal: every number, table and task too, and how to add the data that is missing.",
+)
+@click.option(
     "--trust",
     type=click.FloatRange(0, 100),
     metavar="SCORE",
@@ -68,14 +73,16 @@ def command(
     baseline: tuple[str, ...],
     by: str | None,
     intervals: bool | None,
+    details: bool,
     trust: float | None,
     scores: str | None,
 ) -> None:
-    """Print a scorecard of each agent in a recording: score, tier, every metric with the runs
-    behind it, the reasons, and the data that is missing.
+    """Print a scorecard of each agent in a recording: the verdict, why, and what to do next; with
+    --details every metric with the runs behind it, and the data that is missing.
 
     \b
       otel-reliability report spans.jsonl
+      otel-reliability report --details spans.jsonl
       otel-reliability report --local                       sessions of coding agents on this machine
       otel-reliability report --agent support --since 24h spans.jsonl.gz
       otel-reliability report --baseline last-week.jsonl this-week.jsonl
@@ -94,7 +101,7 @@ def command(
     observations = Observations()
     runs: list[Run] = []
     final = _final(None if by else observations, runs if scores else None)
-    recording = read(choice, final=final, split_by=by)
+    recording = read(choice, final=final, split_by=by, allow_empty=is_badge)
     earlier = read(choice, baseline) if baseline else None
     changes = detected(
         since(observations, choice.since_ns),
@@ -135,7 +142,11 @@ def command(
         case "junit":
             write(junit.render(report))
         case _:
-            show(lambda console: terminal.render(report, console))
+            show(
+                lambda console: terminal.render(
+                    report, console, details=details, source=choice.source
+                )
+            )
 
 
 def _final(observations: Observations | None, runs: list[Run] | None) -> FinalSeen:

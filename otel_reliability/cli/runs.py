@@ -36,7 +36,7 @@ def command(choice: Choice) -> None:
         write("".join(line(run) + "\n" for run in runs if _is_chosen(run, choice)))
 
     read(
-        replace(choice, quiet=choice.quiet or sys.stdout.isatty()), final=put
+        replace(choice, quiet=choice.quiet or sys.stdout.isatty()), final=put, allow_empty=True
     )  # no bar between lines on a terminal
 
 

@@ -4,3 +4,10 @@
 `replay` sends the recording as if it happened now, `hosting` runs the service, `show` prints what
 the service reports.
 """
+
+from __future__ import annotations
+
+from typing import Final
+
+FILE: Final = "demo-spans.jsonl"
+"""The file that the demo writes by default, which commands of the documentation read."""

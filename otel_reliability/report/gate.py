@@ -34,8 +34,11 @@ from otel_reliability.report.words import (
     success_words,
     warnings,
 )
-from otel_reliability.statistics.intervals import wilson
+from otel_reliability.statistics.intervals import MIN_RUNS, wilson
 
+WINDOW: Final = frozenset(name for name, spec in ALL_SPECS.items() if spec.family == "window")
+"""Numbers that are about the window itself: one run is enough to know them."""
+REQUIRE_MORE: Final = "--min-runs N lets no target hold on fewer than N runs."
 MAX_RESULTS: Final = 5
 """Results of one target that are shown; the others are counted."""
 NO_DATA: Final = ReadingView(None, 0)
@@ -316,8 +319,11 @@ def doubt(target: GateTarget, agent: AgentView, task: str | None) -> str:
     """
     rate = _rate(target, agent, task)
     if rate is not None:
-        return _doubt_of_rate(*rate)
+        return _doubt_of_rate(*rate) or _few_of_rate(*rate)
     reading = NO_DATA if target.task is not None else agent.metrics.get(target.name, NO_DATA)
+    if reading.value is not None and reading.runs < MIN_RUNS and target.name not in WINDOW:
+        many = count(reading.runs, "run")
+        return f"{many} prove little: {MIN_RUNS} are the fewest that bound a value. {REQUIRE_MORE}"
     if (
         reading.low is None
         or reading.high is None
@@ -329,6 +335,15 @@ def doubt(target: GateTarget, agent: AgentView, task: str | None) -> str:
         return f"{runs}: they are too few to bound the value at 95 % confidence."
     low, high = (measured(ALL_SPECS[target.name], bound) for bound in (reading.low, reading.high))
     return f"{runs}: at 95 % confidence the value lies between {low} and {high}."
+
+
+def _few_of_rate(having: int, runs: int, _: float) -> str:
+    """Return that so few runs prove little, though they decide the target."""
+    if runs >= MIN_RUNS:
+        return ""
+    low, high = wilson(having, runs)
+    found = f"{having} of {runs} is {percent(low)} to {percent(high)} (Wilson, 95 %)"
+    return f"{count(runs, 'run')} prove little: {found}. {REQUIRE_MORE}"
 
 
 def _rate(target: GateTarget, agent: AgentView, task: str | None) -> tuple[int, int, float] | None:

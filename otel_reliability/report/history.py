@@ -161,7 +161,7 @@ def failed_shares(ends: Sequence[End], most: int = MAX_POINTS) -> list[FailedSha
     """Return the runs in at most so many parts, alike in size, oldest first; nothing where none
     failed.
 
-    >>> ends = [End(at, at, at + 1, at >= 3, None, None) for at in range(6)]
+    >>> ends = [End("run", at, at, at + 1, at >= 3, None, None) for at in range(6)]
     >>> [one.share for one in failed_shares(ends)], [one.share for one in failed_shares(ends, 2)]
     ([0.0, 0.0, 0.0, 1.0, 1.0, 1.0], [0.0, 1.0])
     """

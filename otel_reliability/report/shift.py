@@ -42,7 +42,8 @@ def ends_of(undisturbed: Sequence[Row], *, outcomes_known: bool) -> list[End]:
             failed = not success or row.ended_in_error is True
         if failed is not None:
             work = row.group if row.task is None else row.task
-            found.append(End(row.end_ns, row.start_ns, number, failed, row.ended_in_error, work))
+            by_error = row.ended_in_error
+            found.append(End(row.run_id, row.end_ns, row.start_ns, number, failed, by_error, work))
     return found
 
 

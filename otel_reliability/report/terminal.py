@@ -18,6 +18,7 @@ from otel_reliability.report.changes import ABOUT, SYMBOLS, lines
 from otel_reliability.report.findings import EFFECTS
 from otel_reliability.report.groups import agent_without_group
 from otel_reliability.report.history import bars, failed_shares, sparkline
+from otel_reliability.report.next_steps import next_steps
 from otel_reliability.report.sections import COLOURS, Section, dim, points_lost
 from otel_reliability.report.text import agent_name, clean, count, listed, place
 from otel_reliability.report.view import AgentComparison, AgentView, Baseline, Gap, ReportView
@@ -25,16 +26,29 @@ from otel_reliability.report.view import AgentComparison, AgentView, Baseline, G
 INDENT: Final = (0, 0, 0, 2)
 MAX_DETAILED: Final = 10
 """Agents that are shown in full; the others have a line each."""
+MAX_BRIEF: Final = 3
+"""Agents of which verdict, reasons and next steps are shown; the others have a line each."""
+MAX_REASONS: Final = 3
+"""Reasons of an agent where details are not asked for."""
 MAX_LISTED: Final = 40
 """Agents that have a line."""
 HISTORY_WIDTH: Final = 24
 
 
-def render(report: ReportView, console: Console) -> None:
+def render(
+    report: ReportView, console: Console, *, details: bool = False, source: str = "FILE"
+) -> None:
     """Print the report, or, with a baseline, the comparison. Of many agents, those with the lowest
-    scores are shown in full.
+    scores are shown.
+
+    `details`: with every table, and what is missing; otherwise verdict, reasons and next steps.
+    `source` is how a command line names the recording.
     """
-    for part in _page(report) if report.baseline is None else _comparison(report.baseline):
+    if report.baseline is not None:
+        parts = _comparison(report.baseline)
+    else:
+        parts = _page(report) if details else _brief(report, source)
+    for part in parts:
         console.print(part)
         console.print()
 
@@ -111,14 +125,68 @@ def missing_data(gaps: Sequence[tuple[str, Sequence[Gap]]]) -> RenderableType | 
 # --- The page -------------------------------------------------------------------------------------
 
 
-def _page(report: ReportView) -> Iterator[RenderableType]:
+def _brief(report: ReportView, source: str) -> Iterator[RenderableType]:
+    """Yield verdict, reasons and next steps of the worst agents."""
     agents = words.worst_first(report.agents)
-    if not agents and report.spans["received"]:
+    yield from _without_agents(report, source)
+    if len(agents) > 1:
+        yield drawn(sections.overview(agents, MAX_LISTED))
+    for agent in agents[:MAX_BRIEF]:
+        steps = [Text(step) for step in next_steps(agent, source)]
+        parts = [
+            _score_lines(agent),
+            *_reasons(agent),
+            *([Group(heading("Do next"), *_numbered(steps))] if steps else []),
+        ]
+        yield Group(
+            title(agent), *(row for part in parts for row in (Text(), Padding(part, INDENT)))
+        )
+    if len(agents) > MAX_BRIEF:
+        yield dim(f"{count(len(agents) - MAX_BRIEF, 'more agent')}; --agent NAME shows one.")
+    if agents:
+        yield dim(
+            "Every number and what data is missing: otel-reliability report --details " + source
+        )
+    yield _about_spans(report)
+
+
+def _reasons(agent: AgentView) -> Iterator[RenderableType]:
+    """Yield what failing runs have in common, and why runs fail or the score is lost: the first of
+    each with one example.
+    """
+    lines = [Text(line) for line in words.about_why(agent)[:MAX_REASONS]]
+    for reason in agent.findings.reasons[: MAX_REASONS - min(len(lines), 1)]:
+        cost = "" if reason.points is None else f" {points_lost(reason.points)}"
+        lines.append(Text.assemble((f"{reason.title}{cost}: ", "bold"), reason.sentence))
+        lines += [Text(f"  {detail}") for detail in reason.details[:1]]
+    if lines:
+        yield Group(heading("Why"), *(Padding(line, INDENT) for line in lines))
+
+
+def _numbered(steps: Sequence[Text]) -> Iterator[RenderableType]:
+    for number, step in enumerate(steps, 1):
+        line = Table.grid(padding=(0, 1, 0, 0))
+        line.add_row(f"{number}.", step)
+        yield Padding(line, INDENT)
+
+
+def _without_agents(report: ReportView, source: str = "FILE") -> Iterator[RenderableType]:
+    if not report.agents and report.spans["received"]:
         yield Text(
             "No agent runs: none of the spans comes from a known agent framework.", "bold"
-        ).append("\notel-reliability inspect FILE shows what they are.", "not bold")
-    elif not agents:
+        ).append(f"\notel-reliability inspect {source} shows what they are.", "not bold")
+    elif not report.agents:
         yield Text("No agent runs: there are no spans.", "bold")
+
+
+def _about_spans(report: ReportView) -> RenderableType:
+    spans, *limits = words.about_recording(report)
+    return Group(dim(f"{spans}."), *(Text(f"{limit}.", "yellow") for limit in limits))
+
+
+def _page(report: ReportView) -> Iterator[RenderableType]:
+    agents = words.worst_first(report.agents)
+    yield from _without_agents(report)
     if len(agents) > 1:
         yield drawn(sections.overview(agents, MAX_LISTED))
     for agent in agents[:MAX_DETAILED]:
@@ -144,8 +212,7 @@ def _page(report: ReportView) -> Iterator[RenderableType]:
         yield gaps
     for section in sections.data_quality(report.data_quality):
         yield drawn(section)
-    spans, *limits = words.about_recording(report)
-    yield Group(dim(f"{spans}."), *(Text(f"{limit}.", "yellow") for limit in limits))
+    yield _about_spans(report)
 
 
 def _score_lines(agent: AgentView) -> RenderableType:

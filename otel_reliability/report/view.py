@@ -274,6 +274,7 @@ class End(NamedTuple):
     of its kind of request.
     """
 
+    run_id: str
     end_ns: int
     start_ns: int
     number: int

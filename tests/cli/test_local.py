@@ -64,7 +64,19 @@ def test_local_without_any_session_says_so(home: Path, capsys: pytest.CaptureFix
     done = call(capsys, "report", "--local")
 
     assert (done.code, done.out) == (2, "")
-    assert "no session files of claude-code, codex" in done.err
+    assert "no session files were found" in done.err
+    assert (
+        "codex in ~/.codex/sessions, ~/.codex/archived_sessions (CODEX_HOME is not set)" in done.err
+    )
+
+
+def test_local_without_any_session_names_the_folders_that_variables_name(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", "/nowhere")
+    done = call(capsys, "report", "--local")
+
+    assert "claude-code in /nowhere/projects (CLAUDE_CONFIG_DIR is set)" in done.err
 
 
 def test_a_command_asks_for_files(home: Path, capsys: pytest.CaptureFixture[str]) -> None:

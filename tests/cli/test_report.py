@@ -32,11 +32,11 @@ def test_colour_can_be_forced_and_refused(
 ) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm-256color")
-    coloured = call(capsys, "report", path).out
+    coloured = call(capsys, "report", path, "--details").out
     monkeypatch.setenv("NO_COLOR", "1")
 
     assert "\x1b[31m" in coloured or "\x1b[32m" in coloured
-    assert "\x1b[31m" not in call(capsys, "report", path).out
+    assert "\x1b[31m" not in call(capsys, "report", path, "--details").out
 
 
 def test_an_agent_can_be_chosen(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -231,3 +231,39 @@ def test_where_nothing_can_be_said_of_changes_it_is_said_why(
         "? Behaviour: no result: 3 of the 60 observations that a baseline takes"
         in call(capsys, "report", path).out
     )
+
+
+@pytest.mark.parametrize("content", ["", "\n", '{"resourceSpans": []}\n'])
+@pytest.mark.parametrize("command", ["report", "inspect", "change"])
+def test_where_there_is_nothing_to_read_it_says_so_and_fails(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str, content: str
+) -> None:
+    path = tmp_path / "empty.jsonl"
+    path.write_text(content)
+    done = call(capsys, command, path)
+
+    assert (done.code, done.out) == (2, "")
+    assert done.err == (
+        f"otel-reliability: nothing was read: no span, log record or session in {path}.\n"
+    )
+
+
+def test_the_missing_file_of_the_demo_is_explained(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = call(capsys, "gate", "demo-spans.jsonl", "--require", "score>=80")
+
+    assert done.code == 2
+    assert "the demo writes it; run otel-reliability demo --once in the same folder" in done.err
+
+
+def test_details_are_shown_where_they_are_asked_for(
+    path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    brief = call(capsys, "report", path).out
+    whole = call(capsys, "report", path, "--details").out
+
+    assert "Missing data, and how to add it" in whole
+    assert "Missing data, and how to add it" not in brief
+    assert "otel-reliability report --details" in " ".join(brief.split())

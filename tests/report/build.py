@@ -144,10 +144,10 @@ def agent_of(
     return found
 
 
-def printed(found: ReportView, width: int = 80) -> str:
+def printed(found: ReportView, width: int = 80, *, details: bool = True) -> str:
     """The page of a report on a terminal, without colour."""
     console = Console(file=io.StringIO(), width=width, color_system=None)
-    terminal.render(found, console)
+    terminal.render(found, console, details=details)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 

@@ -225,3 +225,24 @@ def test_money_that_misses_its_target_is_explained_by_what_was_spent_in_vain(
     assert result.state is TargetState.FAILED
     assert result.reasons[0].startswith("Cost of retries and loops")
     assert not any(line.startswith("Runs that fail") for line in result.reasons)
+
+
+@pytest.mark.parametrize(
+    ("target", "sentence"),
+    [
+        ("success_rate>=0.3", "2 runs prove little: 2 of 2 is 34 % to 100 % (Wilson, 95 %)."),
+        ("success_rate>=0.9", "2 runs cannot distinguish 1 from 0.9: 2 of 2 is 34 % to 100 %"),
+        ("error_rate<=0.7", "2 runs prove little: 0 of 2 is 0 % to 66 % (Wilson, 95 %)."),
+        ("score>=80", "2 runs prove little: 5 are the fewest that bound a value."),
+        ("tier>=stable", "2 runs prove little: 5 are the fewest that bound a value."),
+        ("window.runs>=2", ""),
+    ],
+)
+def test_a_target_that_holds_on_two_runs_says_how_little_they_prove(
+    tmp_path: Path, target: str, sentence: str
+) -> None:
+    [result] = gate.check(report(tmp_path, attempts("pay", True, True)), [parse(target)], 2)
+
+    assert result.state is gate.TargetState.HELD
+    assert result.doubt.startswith(sentence)
+    assert bool(result.doubt) is bool(sentence)
