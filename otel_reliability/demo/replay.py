@@ -18,6 +18,7 @@ import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
+from urllib.error import HTTPError
 from urllib.parse import urlsplit
 
 RECORDING: Final = Path(__file__).with_name("spans.jsonl.gz")
@@ -32,6 +33,7 @@ LATE_AFTER_S: Final = 3.0
 run.
 """
 TIMEOUT_S: Final = 5.0
+FIRST_SERVER_ERROR: Final = 500
 LOCAL: Final = frozenset({"127.0.0.1", "localhost", "::1"})
 _logger = logging.getLogger("otel_reliability.demo")
 
@@ -179,22 +181,40 @@ def record(path: Path) -> None:
 
 
 class Endpoint:
-    """A sink that posts to an OTLP/HTTP endpoint, like `http://127.0.0.1:4318`. A body that cannot
-    be sent is reported.
+    """A sink that posts to an OTLP/HTTP endpoint, like `http://127.0.0.1:4318`. The first of the
+    bodies that cannot be sent, one after another, is reported.
     """
 
     def __init__(self, url: str) -> None:
-        self._url = url.rstrip("/")
+        self.url = url.rstrip("/")
         self._opener = opener(url)
+        self._has_failed = False
 
     def __call__(self, signal: str, body: str) -> None:
+        try:
+            self._post(signal, body)
+        except OSError as error:
+            if not self._has_failed:
+                _logger.warning("%s could not be sent to %s: %s", signal, self.url, error)
+            self._has_failed = True
+        else:
+            self._has_failed = False
+
+    def unreachable(self) -> str:
+        """Return why nothing answers there; empty where something does."""
+        try:
+            self._post("traces", '{"resourceSpans": []}')
+        except HTTPError as error:
+            return str(error) if error.code >= FIRST_SERVER_ERROR else ""
+        except OSError as error:
+            return str(getattr(error, "reason", error))
+        return ""
+
+    def _post(self, signal: str, body: str) -> None:
         headers = {"Content-Type": "application/json"}
         # the user's URL
-        request = urllib.request.Request(f"{self._url}/v1/{signal}", body.encode(), headers)  # noqa: S310
-        try:
-            self._opener.open(request, timeout=TIMEOUT_S).close()
-        except OSError as error:
-            _logger.warning("%s could not be sent to %s: %s", signal, self._url, error)
+        request = urllib.request.Request(f"{self.url}/v1/{signal}", body.encode(), headers)  # noqa: S310
+        self._opener.open(request, timeout=TIMEOUT_S).close()
 
 
 def opener(url: str) -> urllib.request.OpenerDirector:

@@ -21,6 +21,7 @@ from rich.text import Text
 
 from otel_reliability.demo.hosting import hosting
 from otel_reliability.demo.replay import LATE_AFTER_S, SERVICE, TIMEOUT_S, Endpoint, Replay, opener
+from otel_reliability.errors import SourceError
 from otel_reliability.metrics import ALL_SPECS
 from otel_reliability.metrics.stability.tier import Tier, rounded
 from otel_reliability.metrics.success.verdict import Verdict
@@ -30,6 +31,9 @@ from otel_reliability.report.text import MINUS, count, share
 from otel_reliability.report.words import badness
 
 PROGRAM: Final = "otel-reliability"
+WAIT_S: Final = 60.0
+"""Seconds for which `--once` waits for an endpoint."""
+WAIT_PAUSE_S: Final = 1.0
 MAX_REASONS: Final = 3
 OPENING_PAUSE_S: Final = 0.5
 """Seconds from one of the first rounds to the next on a terminal."""
@@ -48,7 +52,9 @@ def send(endpoint: str, console: Console, *, once: bool, pace: float) -> None:
     """Send the fleet to a service or a Collector that runs elsewhere, a round every `pace` seconds,
     until Ctrl-C; `once`: the first rounds only.
     """
-    replay = Replay(Endpoint(endpoint))
+    post = Endpoint(endpoint)
+    _wait_for(post, console, WAIT_S if once else None)
+    replay = Replay(post)
     console.print(
         f"Sending a small fleet to {endpoint}, a round every {pace:g} s; Ctrl-C ends it.",
         soft_wrap=True,
@@ -58,6 +64,23 @@ def send(endpoint: str, console: Console, *, once: bool, pace: float) -> None:
         time.sleep(0 if once else pace)
     time.sleep(LATE_AFTER_S)
     replay.send_late()
+
+
+def _wait_for(post: Endpoint, console: Console, most_s: float | None) -> None:
+    """Wait until the endpoint answers, and say so once; raise `SourceError` after `most_s`."""
+    began = time.monotonic()
+    why = post.unreachable()
+    if why:
+        console.print(
+            f"Waiting for {post.url}, which does not answer yet ({why}): a service that starts "
+            "together with the demo, as in Compose, may need a while. Ctrl-C ends it.",
+            soft_wrap=True,
+        )
+    while why:
+        if most_s is not None and time.monotonic() - began > most_s:
+            raise SourceError(f"{post.url} has not answered for {most_s:g} s: {why}.")
+        time.sleep(WAIT_PAUSE_S)
+        why = post.unreachable()
 
 
 def play(path: Path, console: Console, *, once: bool, pace: float) -> None:

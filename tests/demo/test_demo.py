@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
+import threading
 import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
@@ -174,3 +177,35 @@ def test_with_an_endpoint_it_is_the_fleet_of_another_service(tmp_path: Path) -> 
     assert running.url("http").encode() in out
     assert runs >= len(CHARACTERS)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_an_endpoint_that_does_not_answer_yet_is_waited_for_and_named_once(
+    tmp_path: Path,
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as reserved:
+        port = reserved.getsockname()[1]
+    endpoint = f"http://127.0.0.1:{port}"
+    with started(tmp_path, "--endpoint", endpoint, "--pace", "0.1") as fleet:
+        assert fleet.stdout is not None
+        waiting = fleet.stdout.readline().decode()
+        received = threading.Event()
+
+        class Sink(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                self.rfile.read(int(self.headers["Content-Length"]))
+                self.send_response(200)
+                self.end_headers()
+                received.set()
+
+            def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
+                """Log nothing."""
+
+        with ThreadingHTTPServer(("127.0.0.1", port), Sink) as server:
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+            assert received.wait(60)
+            out, err = told_at_the_end(fleet, signal.SIGTERM)
+            server.shutdown()
+
+    assert waiting.startswith(f"Waiting for {endpoint}, which does not answer yet (")
+    assert b"Waiting" not in out
+    assert err == b""
