@@ -30,6 +30,7 @@ from otel_reliability.report import sections
 from otel_reliability.report.clocks import Clocks, ClockSkew
 from otel_reliability.report.data_quality import are_invented, quality_of
 from otel_reliability.report.missing import missing_of
+from otel_reliability.report.near_keys import NearKey, NearKeys
 from otel_reliability.report.proposal import MAX_GROUPS, OTHERS, Proposal, Unknown, settings_lines
 from otel_reliability.report.sections import Cell, Section, dim
 from otel_reliability.report.terminal import INDENT, drawn, heading, missing_data
@@ -43,6 +44,8 @@ MIN_ALIKE: Final = 3
 """Results of a tool that begin with one error word before it is shown."""
 MAX_LINES: Final = 20
 """Lines of each table on a terminal; the JSON has all."""
+MAX_KEY: Final = 100
+"""Characters of an attribute key that are shown."""
 CROSSING_WORDS: Final = {LINK: "the links", RUN_KEY: "the run_key"}
 
 
@@ -141,6 +144,7 @@ class InspectionView:
     frequent.
 
     - `data_quality`: the flaws of the telemetry: by agent, then those of spans without a run.
+    - `near_keys`: attributes that are nearly ours, and not read.
     - `crossing`: spans that may belong to a run of another trace, by what: workers that each have
       some traces cannot join them.
     - `clocks`: services whose clock differs from a caller's.
@@ -152,6 +156,7 @@ class InspectionView:
     """
 
     data_quality: Sequence[AgentQuality]
+    near_keys: Sequence[NearKey]
     spans: int
     crossing: Mapping[str, int]
     clocks: Sequence[ClockSkew]
@@ -181,6 +186,7 @@ class Inspection:
         self._first: dict[str, tuple[int, str, int]] = {}
         self._crossing: Counter[str] = Counter()
         self._clocks = Clocks()
+        self._near_keys = NearKeys()
         self._flaws: dict[AgentKey, Counter[str]] = {}
 
     def see(self, batch: Batch) -> None:
@@ -194,6 +200,7 @@ class Inspection:
         self._spans += len(batch.spans)
         self._clocks.see(batch.spans)
         for span in batch.spans:
+            self._near_keys.see(span.attributes, span.resource.attributes)
             convention = self._reader.convention_of(span)
             if convention is None:
                 self._unknown.add(span)
@@ -204,6 +211,7 @@ class Inspection:
                     self._recognised[convention, found.kind.value, span.scope] += 1
 
     def _see_event(self, log: RawLog) -> None:
+        self._near_keys.see(log.attributes, log.resource.attributes)
         read = self._reader.event_of(log)
         found = (log.name, log.scope, None, None)
         if read is not None:
@@ -233,6 +241,7 @@ class Inspection:
         unknown = self._unknown.scopes()
         return InspectionView(
             data_quality=[*self._quality_of_agents(), *self._quality_of_spans(unknown, of_spans)],
+            near_keys=self._near_keys.found(),
             spans=self._spans,
             crossing=dict(self._crossing),
             clocks=self._clocks.skews(),
@@ -310,6 +319,8 @@ def _page(
     found: InspectionView, rows: Sequence[tuple[str, Sequence[Row]]]
 ) -> Iterator[RenderableType]:
     yield _quality(found.data_quality)
+    if found.near_keys:
+        yield _near(found.near_keys)
     yield _spans(found)
     if found.events:
         yield _events(found.events)
@@ -367,6 +378,14 @@ def _quality(found: Sequence[AgentQuality]) -> RenderableType:
         titles = (*section.titles[:2], "agents", *section.titles[2:])
         return _table(titles, "lrlll", rows)
     return Group(heading("Data quality"), Text("No flaw was found in this telemetry."))
+
+
+def _near(found: Sequence[NearKey]) -> RenderableType:
+    rows = [
+        (Text(clean(one.found, MAX_KEY), "yellow"), clean(one.meant, MAX_KEY), f"{one.times:,}")
+        for one in found
+    ]
+    return _table(("Attributes that are not read", "perhaps meant", "spans, events"), "llr", rows)
 
 
 def _spans(found: InspectionView) -> RenderableType:

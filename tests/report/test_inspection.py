@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import shlex
 from pathlib import Path
 
@@ -220,3 +221,38 @@ def test_log_events_are_shown_read_or_not() -> None:
     ]
     assert "3 of 5 events read" in _shown(inspection)
     assert _SECRET not in _shown(inspection) + report_json.render(inspection)
+
+
+@pytest.mark.parametrize(
+    ("found", "meant"),
+    [
+        ("otel_reliability.task.id", "reliability.task.id"),
+        ("agent.reliability.task.id", "reliability.task.id"),
+        ("reliability.taskid", "reliability.task.id"),
+        ("reliability.task_id", "reliability.task.id"),
+        ("otel-reliability.run.success", "reliability.run.success"),
+        ("reliability.success", "reliability.run.success"),
+        ("reliability.contextlimit", "reliability.context_limit"),
+    ],
+)
+def test_attributes_that_are_nearly_ours_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], found: str, meant: str
+) -> None:
+    root, *rest = runs("a", "a", notes={found: "refund-7"})
+    file = write_otlp(tmp_path / "spans.jsonl", [root, *rest])
+    view = json.loads(call(capsys, "inspect", file, "--format", "json").out)
+    page = call(capsys, "inspect", file).out
+
+    assert view["near_keys"] == [{"found": found, "meant": meant, "times": 2}]
+    assert re.search(rf"{re.escape(found)} +{re.escape(meant)} +2", page)
+    assert "refund-7" not in page
+
+
+def test_attributes_of_ours_and_of_others_are_not_near(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ours = {"reliability.task.id": "t", "reliability.branch.kind": "x", "reliability.trial": "1"}
+    others = {"task.id": "7", "agent.reliability.score": 1, "app.reliability": "high"}
+    file = write_otlp(tmp_path / "spans.jsonl", runs("a", notes={**ours, **others}))
+
+    assert json.loads(call(capsys, "inspect", file, "--format", "json").out)["near_keys"] == []
