@@ -188,10 +188,8 @@ class SpanView:
         self.asked.add(key)
         return self._span.attributes.get(key)
 
-    def found_in(self, key: str, reader: Callable[[Any], Any]) -> Any:
-        """Return what a reader finds in a value that differs from span to span: a text, a boolean
-        or None.
-        """
+    def found_in(self, key: str, reader: Callable[[Any], str | None]) -> str | None:
+        """Return what a reader finds in a value that differs from span to span: a text or None."""
         if key not in self._span.attributes:
             return reader(None)
         self.derived.add((reader, key))

@@ -19,7 +19,7 @@ from otel_reliability.service.decoded import Decoder
 from otel_reliability.sources.otlp_json import decode_request, parse
 from otel_reliability.sources.otlp_protobuf import decode_logs
 from otel_reliability.testing import at, span, span_id, trace_id
-from tests.conventions.reading import READER, rebuilt
+from tests.conventions.reading import READER, read, rebuilt
 
 CLAUDE: Final = "com.anthropic.claude_code.events"
 CODEX: Final = "codex_otel.log_only"
@@ -476,3 +476,13 @@ def test_a_log_event_is_the_same_from_json_and_protobuf() -> None:
 
 def _protobuf(body: str) -> bytes:
     return json_format.Parse(body, ExportLogsServiceRequest()).SerializeToString()
+
+
+def test_a_tool_span_of_gemini_cli_reads_the_same_from_the_wire() -> None:
+    """What an answer is made of has a length: a text."""
+    attributes = {
+        "gen_ai.operation.name": "tool_call",
+        "gen_ai.tool.name": "run_shell_command",
+        "gen_ai.output.messages": "Error: not found",
+    }
+    assert read(span(name="tool_call", scope="gemini-cli", attributes=attributes)).failed

@@ -131,6 +131,8 @@ def test_steps_of_an_agent_have_a_span_for_each_call() -> None:
         ),
         step("haystack.agent.step.tool", 5, 2, agent__step__tool__output='"found"', **asked_for),
     )
+    failed = step("haystack.agent.step.tool", 4, 2, agent__step__tool__output='{"error": "no"}')
+    assert read(failed).failed
     assert (found.path, found.tools) == (("search", "search"), Tools.OBSERVED)
     assert [(one.ok, one.retry) for one in found.tool_calls or ()] == [(False, False), (True, True)]
     assert (found.input_tokens, [one.model for one in found.model_calls]) == (90, ["gpt"])

@@ -6,9 +6,9 @@ import json
 from typing import Any
 
 from otel_reliability.model.run import Outcome
-from otel_reliability.model.span import RawSpan
+from otel_reliability.model.span import Kind, RawSpan
 from otel_reliability.testing import span
-from tests.conventions.reading import run
+from tests.conventions.reading import read, run
 
 SCOPE = "pydantic-ai"
 
@@ -44,4 +44,5 @@ def test_a_run_whose_result_are_deferred_calls_is_paused() -> None:
         run(told("invoke_agent", 1, final_result=result), told("chat", 2, 1)).outcome
         for result in (deferred, answered, "done")
     ]
+    assert read(told("invoke_agent", 1, final_result=deferred)).kind is Kind.AGENT
     assert outcomes == [Outcome.PAUSED, Outcome.COMPLETED, Outcome.COMPLETED]

@@ -34,6 +34,7 @@ from otel_reliability.model.span import (
 )
 
 AGENT: Final = "gemini-cli"
+FAILED: Final = "failed"
 SHELL: Final = "run_shell_command"
 CALL_ID: Final = "gen_ai.tool.call_id"
 INPUT: Final = "gen_ai.input.messages"
@@ -77,7 +78,8 @@ class GeminiCli(Convention):
             return Answer(Kind.MODEL, facts)
         if operation == "tool_call":
             name = values.text(span.get(genai.TOOL_NAME))
-            failed = span.found_in(OUTPUT, _shell_failed if name == SHELL else _tool_failed)
+            error = span.found_in(OUTPUT, _shell_error if name == SHELL else _tool_error)
+            failed = error is not None
             call = reported_call(
                 name,
                 own(values.identifier, CALL_ID),
@@ -185,15 +187,17 @@ def chat_compression(given: Mapping[str, Any], session: str) -> EventAnswer:
     )
 
 
-def _tool_failed(output: Any) -> bool:
-    return isinstance(output, str) and _ERROR.match(output) is not None
+def _tool_error(output: Any) -> str | None:
+    """Return a text if a call failed."""
+    return FAILED if isinstance(output, str) and _ERROR.match(output) else None
 
 
-def _shell_failed(output: Any) -> bool:
-    return isinstance(output, str) and (
-        _ERROR.match(output) is not None
-        or _EXIT_CODE.search(output.partition(_PARTS)[2]) is not None
-    )
+def _shell_error(output: Any) -> str | None:
+    """Return the same of a command, which also an exit code tells."""
+    if not isinstance(output, str):
+        return None
+    has_exit_code = _EXIT_CODE.search(output.partition(_PARTS)[2]) is not None
+    return FAILED if has_exit_code else _tool_error(output)
 
 
 def _arguments(messages: object) -> object:

@@ -43,6 +43,7 @@ STEP_TOOL: Final = "haystack.agent.step.tool"
 STEP_TOOL_INPUT: Final = STEP_TOOL + ".input"
 STEP_TOOL_OUTPUT: Final = STEP_TOOL + ".output"
 TOOL_NAME: Final = "haystack.tool.name"
+ERROR: Final = "error"
 
 
 class Haystack(Convention):
@@ -93,12 +94,13 @@ def _step_tool(span: SpanView) -> Answer:
         values.text(span.get(TOOL_NAME)),
         arguments=own_value(STEP_TOOL_INPUT),
         result=own_value(STEP_TOOL_OUTPUT),
-        failed=span.found_in(STEP_TOOL_OUTPUT, _is_error),
+        failed=span.found_in(STEP_TOOL_OUTPUT, _error) is not None,
     )
 
 
-def _is_error(output: object) -> bool:
-    return list(values.mapping(output)) == ["error"]
+def _error(output: object) -> str | None:
+    """Return the key of an error that stands alone in an output."""
+    return ERROR if list(values.mapping(output)) == [ERROR] else None
 
 
 def _tools(given: object, output: object, *, failed: bool = False) -> ToolFacts:

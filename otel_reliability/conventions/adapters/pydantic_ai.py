@@ -41,10 +41,10 @@ class PydanticAI(Convention):
         if operation == "execute_tool" and DEFERRAL in span:
             pending = RejectionFacts(own(values.identifier, genai.CALL_ID), pending=True)
             return Answer(Kind.TOOL, pending)
-        if operation == "invoke_agent" and span.found_in(RESULT, _is_deferred):
+        if operation == "invoke_agent" and span.found_in(RESULT, _stopped):
             return genai.agent(span, stopped=PAUSED)
         return None
 
 
-def _is_deferred(result: object) -> bool:
-    return values.mapping(result).keys() >= DEFERRED
+def _stopped(result: object) -> str | None:
+    return PAUSED if values.mapping(result).keys() >= DEFERRED else None
