@@ -17,7 +17,7 @@ from otel_reliability.assembly.cost import cost_of_run
 from otel_reliability.assembly.extent import (
     Extent,
     extent,
-    has_later_call,
+    has_shifted_call,
     in_background,
     is_hollow,
     lacks_its_steps,
@@ -84,6 +84,7 @@ from otel_reliability.model.span import (
     Notes,
     Resource,
     Tokens,
+    is_no_name,
 )
 from otel_reliability.model.sums import known_sum
 from otel_reliability.model.tools import ToolRules, has_effect
@@ -93,7 +94,6 @@ MAX_FINGERPRINTS: Final = 64
 """Maximum fingerprints of a run, the first in sorted order."""
 Fingerprints: TypeAlias = tuple[tuple[str, str], ...]
 _Fingerprinted: TypeAlias = tuple[frozenset[Sender], frozenset[Traits]]
-_UNNAMED_SERVICE: Final = "unknown_service"
 _AGENT = Kind.AGENT
 _COMPRESSION: Final = Kind.COMPRESSION
 NO_CONVERSATIONS: Final = frozenset(
@@ -313,9 +313,8 @@ class RunBuilder:
         if known is not None and known[0] is resource:
             return known[1]
         service = resource.service_name
-        named = agent or (
-            UNKNOWN_AGENT if not service or service.startswith(_UNNAMED_SERVICE) else service
-        )
+        called = service.strip()
+        named = agent or (UNKNOWN_AGENT if not called or is_no_name(called) else called)
         key = AgentKey(resource.service_namespace, service, resource.environment, named, extra)
         self._keys[agent, id(resource), extra] = (resource, key)
         return key
@@ -670,7 +669,7 @@ def _flaws(draft: _Draft, cut: Collection[int], *, lacks_calls: bool) -> tuple[s
         found = (*found, RUN_REPLAYED)
     if root is not None and is_hollow(root):
         found = (*found, SPLIT_TRACE)
-    if draft.gathered.is_remote and has_later_call(draft.linked.tree, draft.members):
+    if draft.gathered.is_remote and has_shifted_call(draft.linked.tree, draft.members):
         found = (*found, CLOCK_SKEW)
     return found
 

@@ -115,9 +115,9 @@ def own_extent(spans: Sequence[AgentSpan], root: AgentSpan, timed: Iterable[int]
     return extent(spans, [i for i in timed if spans[i].resource.service == service])
 
 
-def has_later_call(tree: SpanTree, members: Iterable[int]) -> bool:
-    """Return whether a service answered a call of another one only after its caller had the answer:
-    its clock is ahead.
+def has_shifted_call(tree: SpanTree, members: Iterable[int]) -> bool:
+    """Return whether a service answered a call of another one only after its caller had the answer,
+    or before its caller asked: its clock is ahead, or behind.
     """
     spans = tree.spans
     for i in members:
@@ -129,7 +129,9 @@ def has_later_call(tree: SpanTree, members: Iterable[int]) -> bool:
         is_waited_for = called.span_kind == KIND_SERVER or caller.span_kind == KIND_CLIENT
         if (
             is_waited_for
-            and caller.start_ns < caller.end_ns <= called.start_ns < called.end_ns
+            and caller.start_ns < caller.end_ns
+            and called.start_ns < called.end_ns
+            and (caller.end_ns <= called.start_ns or called.end_ns <= caller.start_ns)
             and called.resource.service != caller.resource.service
         ):
             return True

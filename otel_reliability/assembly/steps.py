@@ -16,7 +16,16 @@ from msgspec.structs import asdict, replace
 from otel_reliability import price_table
 from otel_reliability.assembly.invocations import Invocation
 from otel_reliability.assembly.span_tree import NONE, SpanTree
-from otel_reliability.model.span import AgentSpan, Call, ModelFacts, SpanId, Tokens
+from otel_reliability.model.span import (
+    KIND_CLIENT,
+    KIND_SERVER,
+    AgentSpan,
+    Call,
+    Kind,
+    ModelFacts,
+    SpanId,
+    Tokens,
+)
 from otel_reliability.model.sums import known_sum
 from otel_reliability.model.tools import EDITING, HANDOFF_MARK, has_word
 
@@ -28,6 +37,8 @@ class ModelSpan(NamedTuple):
     facts: ModelFacts
 
 
+_REQUESTS: Final = frozenset({KIND_CLIENT, KIND_SERVER})
+_SEPARATORS: Final = "_-./:"
 MAX_OF_ID: Final = 64
 """Calls of one id with which a later one is compared: the latest. Where every call of a run of
 10,000 has the same id, all pairs would take half a minute.
@@ -95,8 +106,8 @@ def calls_once(tree: SpanTree, steps: list[Step], models: Sequence[ModelSpan]) -
 
 
 def _without_nested_reports(tree: SpanTree, steps: list[Step]) -> list[Step]:
-    """A tool span in a tool span of the same name and no other call id is the same call; any other
-    was made in it.
+    """A tool span in a tool span of the same name and no other call id is the same call; so is a
+    request to a server (MCP), which may know the tool without a prefix. Any other was made in it.
     """
     of: dict[int, list[Step]] = {}
     for step in steps:
@@ -115,7 +126,11 @@ def _without_nested_reports(tree: SpanTree, steps: list[Step]) -> list[Step]:
             own = of[i]
             tool = tree.in_tool.get(i, NONE)
             enclosing = home.get(tool) if tool in of and i not in tree.in_model else None
-            if enclosing is not None and len(own) == 1 and _is_same(enclosing, own[0]):
+            if (
+                enclosing is not None
+                and len(own) == 1
+                and _is_same(enclosing, own[0], is_request=tree.spans[i].span_kind in _REQUESTS)
+            ):
                 enclosing.absorb(own[0])
                 absorbed.add(own[0])
                 outer = enclosing
@@ -127,14 +142,25 @@ def _without_nested_reports(tree: SpanTree, steps: list[Step]) -> list[Step]:
     return [step for step in steps if step not in absorbed] if absorbed else steps
 
 
-def _is_same(outer: Step, inner: Step) -> bool:
+def _is_same(outer: Step, inner: Step, *, is_request: bool) -> bool:
     mine = outer.call
     theirs = inner.call
     if outer.handoff or inner.handoff:
         return False
     if mine.call_id is not None and theirs.call_id is not None:
         return mine.call_id == theirs.call_id
-    return mine.name == theirs.name
+    return mine.name == theirs.name or (is_request and _is_prefixed(mine.name, theirs.name))
+
+
+def _is_prefixed(name: str | None, bare: str | None) -> bool:
+    """Return whether a name is another one with a prefix.
+
+    >>> _is_prefixed("mcp__weather__search", "search"), _is_prefixed("research", "search")
+    (True, False)
+    """
+    if not name or not bare or len(name) <= len(bare) or not name.endswith(bare):
+        return False
+    return name[-len(bare) - 1] in _SEPARATORS
 
 
 def _without_overlapping_ids(steps: list[Step]) -> list[Step]:
@@ -473,7 +499,7 @@ def models_once(tree: SpanTree, items: list[ModelSpan]) -> list[ModelSpan]:
         else:
             outer.append(one)
     whole = [ModelSpan(i, _with_inner(facts, inner.get(i, ()))) for i, facts in outer]
-    return _without_responses_twice(_without_siblings(tree, whole))
+    return _without_responses_twice(tree, _without_siblings(tree, whole))
 
 
 def _with_inner(outer: ModelFacts, inner: Sequence[ModelFacts]) -> ModelFacts:
@@ -546,12 +572,14 @@ def _without_attempts(tree: SpanTree, items: list[ModelSpan]) -> list[ModelSpan]
     ]
 
 
-def _without_responses_twice(items: list[ModelSpan]) -> list[ModelSpan]:
+def _without_responses_twice(tree: SpanTree, items: list[ModelSpan]) -> list[ModelSpan]:
     """Return model calls without those that report the response of an earlier one: it was fetched,
     or replayed.
     """
     kept: list[ModelSpan] = []
     by_id: dict[str, int] = {}
+    if _is_fixed(tree, items):
+        return items
     for item in items:
         response = item.facts.response_id
         at = None if response is None else by_id.get(response)
@@ -562,6 +590,25 @@ def _without_responses_twice(items: list[ModelSpan]) -> list[ModelSpan]:
             by_id[response] = len(kept)
         kept.append(item)
     return kept
+
+
+def _is_fixed(tree: SpanTree, items: Sequence[ModelSpan]) -> bool:
+    """Return whether all responses of a run have one id, which a mock wrote: the last one came
+    after a call of a tool that the first asked for. What is replayed goes on with another response.
+    """
+    ids = [(facts.response_id, i) for i, facts in items if facts.response_id is not None]
+    if len(ids) < 2 or len({response for response, _ in ids}) > 1 or tree.attempts:
+        return False
+    spans = tree.spans
+    (_, first), (_, last) = ids[0], ids[-1]
+    node = tree.nodes[last]
+    steps = () if node is None else node.steps
+    return any(
+        spans[i].kind is Kind.TOOL
+        and spans[first].end_ns <= spans[i].start_ns
+        and spans[i].end_ns <= spans[last].start_ns
+        for i in steps
+    )
 
 
 def _one_model_call(one: ModelSpan, two: ModelSpan) -> ModelSpan:

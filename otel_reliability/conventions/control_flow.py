@@ -68,14 +68,18 @@ _TABLE: Final[tuple[tuple[str, ControlFlow], ...]] = (
     (f"Cancell?ed({_WORK})+{_END}", ControlFlow.CANCELLED),
     (f"({_WORK})*Cancellation(Error|Exception)", ControlFlow.CANCELLED),
     (f"(API)?({_WORK})*Abort(ed)?(Error|Exception|Err)", ControlFlow.CANCELLED),
-    (f"({_WORK})+Aborted{_BY_USER}", ControlFlow.CANCELLED),
+    (f"({_WORK})+Aborted{_BY_USER}|User(Abort|Cancel)", ControlFlow.CANCELLED),
     ("GeneratorExit|ClientDisconnect", ControlFlow.CANCELLED),  # the reader of a stream went away
-    (f"({_WORK})*Interrupt(ed)?(Error|Exception)?", ControlFlow.PAUSED),
+    (f"({_WORK})*Interrupt(ed)?(Error|Exception|Signal)?", ControlFlow.PAUSED),
     (
         f"({_WORK})*({_ASKED})(Required|Pending|Needed|Requested)(Error|Exception)?",
         ControlFlow.PAUSED,
     ),
-    (f"({_WORK})*(Pending|Awaiting)({_ASKED})(Error|Exception)?", ControlFlow.PAUSED),
+    (
+        f"({_WORK})*(Pending|Awaiting|Needs|Requires)(Human|User)?({_ASKED}|Input){_END}",
+        ControlFlow.PAUSED,
+    ),
+    (f"(Pause|Suspend|Interrupt)({_WORK}){_END}", ControlFlow.PAUSED),
     (r"(Pipeline|Graph|Node)?Breakpoint(Exception|Error)", ControlFlow.PAUSED),
     (f"({_WORK})*({_ASKED}|User|Human|Tool|ToolCall){_REJECTED}{_END}", ControlFlow.REJECTED),
     (f"({_WORK})*(Deferred|Suspended|Suspend|Paused|Pause)(Error|Exception)?", ControlFlow.PAUSED),
@@ -98,7 +102,9 @@ _CANCELLING: Final = re.compile(
     r"|(.{1,40}: )?((this|the) )?(operation|request|stream|run) was (aborted|cancell?ed)"
     r"|a task was cancell?ed"
     r"|the user aborted a request|signal is aborted without reason|request was aborted"
-    r"|all fibers interrupted without errors|1 cancelled: .*|cancelled: cancelled on client"
+    r"|all fibers interrupted without errors|1 cancelled: .*"
+    r"|cancelled: (cancelled on client|io\.grpc.*)"
+    r"|cancelled by cancel scope .*"  # anyio
     r"|.*\bstatuscode\.cancelled\b.*"  # gRPC
     r"|(activity|(child )?workflow|task( \w+)?|job)( execution)? (was )?cancell?ed"
     r"|(.{1,40} )?(was )?cancell?ed by (the )?user",
@@ -110,6 +116,12 @@ _PAUSING: Final = re.compile(
     r"|(.{1,40} )?(await|wait)ing (for|on) (a |the )?(human|user|approval|confirmation)\b.{0,80}",
     re.IGNORECASE,
 )
+_REJECTING: Final = re.compile(
+    r"\btool (call|execution|use)\b.{0,120}"
+    r"\b(not approved|(rejected|denied|declined) by (the )?user)\b",
+    re.IGNORECASE | re.DOTALL,
+)
+"""What OpenAI Agents write, among other words, of a call that a person refused."""
 _WRAPPERS: Final = re.compile(
     r"(.*[.:/$])?((Completion|Execution|Aggregate|TargetInvocation|Application|Activity)?"
     r"(Error|Exception)|RuntimeError|RuntimeException)"
@@ -214,6 +226,8 @@ def _meaning_of_message(text: object) -> str | None:
     said = _trimmed(text) if isinstance(text, str) else ""
     if _TIMEOUT.search(said):
         return TIMEOUT
+    if _REJECTING.search(said):
+        return ControlFlow.REJECTED.value
     return next((word for word, pattern in _MEANINGS if pattern.fullmatch(said)), None)
 
 

@@ -47,12 +47,13 @@ _BRACKETED: Final = (
     r"[\[<({*_#%]+[\w .:'-]*(?:redacted|filtered|masked|hidden|elided|scrubbed|obfuscated"
     r"|anonymi[sz]ed|sanitized|censored|omitted|removed)(?![a-z])[^\[\]<>{}]{0,60}[\]>)}*_#%]+"
     r"|(?-i:[\[<{]{1,2}(?:[A-Z]{2,}_)*(?:PERSON|ADDRESS|NUMBER|LOCATION|DATE_TIME|CARD|CODE"
-    r"|LICENSE|SSN|URL|EMAIL|PHONE|NAME)(?:_[0-9]{1,4})?[\]>}]{1,2})"
+    r"|LICENSE|SSN|URL|EMAIL|PHONE|NAME|PII|PHI|SECRET|PASSWORD|TOKEN|KEY|IBAN|ORGANIZATION)"
+    r"(?:_[0-9]{1,4})?[\]>}]{1,2})"
 )
 _MASK: Final = re.compile(_BRACKETED, re.IGNORECASE)
 """A mask anywhere in a value: a word of its kind in brackets, or a kind of personal data."""
 _WHOLE_MASK: Final = re.compile(
-    rf"[x#.●_-]{{4,}}|{_BRACKETED}"
+    rf"[x#.●_-]{{4,}}|{_BRACKETED}|scrubbed|[\[<(]?truncated[\]>)]?"
     r"|(?:content|value|data|input|output|arguments?)? ?(?:not captured|hidden|redacted|masked"
     r"|removed by policy)|removed_by_policy|content_redacted",
     re.IGNORECASE,
@@ -86,6 +87,8 @@ _UNUSUAL: Final = (
     *("[EMAIL", "<EMAIL", "{EMAIL", "[PHONE", "<PHONE", "{PHONE", "[PERSON", "<PERSON_"),
     *("[NAME", "<NAME", "{NAME", "[SSN", "<SSN", "[ADDRESS", "[LOCATION"),
     *("_BY_POLICY", "_by_policy"),
+    *("PII", "PHI]", "PHI>", "SECRET", "PASSWORD", "TOKEN", "KEY]", "KEY>", "KEY}", "IBAN"),
+    *("ORGANIZATION", "TRUNCATED", "SCRUBBED"),
     *(_ADDRESS, "\\u"),
 )
 """A JSON text with one of these, with many brackets or with a long number is rewritten value by

@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, Protocol, TypeVar, cast
 
-from otel_reliability.model.span import LONGEST, bounded
+from otel_reliability.model.span import LONGEST, bounded, is_no_name
 
 T = TypeVar("T")
 
@@ -97,13 +97,15 @@ def word(value: object) -> str | None:
 
 
 def name(value: object) -> str | None:
-    """A name: a text that is no UUID (a UUID names nothing that comes back).
+    """A name: a text that is no UUID (a UUID names nothing that comes back), nor what programs
+    write for none.
 
-    >>> name("support"), name("0d27ee01-4866-4a9b-989c-3ecf31ed47aa")
-    ('support', None)
+    >>> name(" support "), name("0d27ee01-4866-4a9b-989c-3ecf31ed47aa"), name("undefined")
+    ('support', None, None)
     """
     found = text(value)
-    return None if found is None or _UUID.fullmatch(found) else found
+    found = None if found is None else found.strip()
+    return None if not found or is_no_name(found) or _UUID.fullmatch(found) else found
 
 
 def integer(value: object) -> int | None:

@@ -38,6 +38,22 @@ LONGEST: Final = 256
 _DIGEST: Final = 8
 
 
+_NO_NAMES: Final = frozenset(
+    {"undefined", "unknown", "null", "none", "nan", "n/a", "[object object]"}
+)
+_NO_SERVICE: Final = "unknown_service"
+"""What SDKs call a service without a name, followed by that of its program."""
+
+
+def is_no_name(text: str) -> bool:
+    """Return whether a name is what programs write where they know none.
+
+    >>> is_no_name("undefined"), is_no_name("unknown_service:node"), is_no_name("none of the above")
+    (True, True, False)
+    """
+    return text.lower() in _NO_NAMES or text.startswith(_NO_SERVICE)
+
+
 def bounded(text: str) -> str:
     """The text, or as much of it as there is room for, and a digest of all of it: two that differ
     stay two.

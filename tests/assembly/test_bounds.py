@@ -47,9 +47,14 @@ def test_own_steps_after_the_end_of_an_agent_are_part_of_its_duration() -> None:
 
 @pytest.mark.parametrize(
     ("start", "kind", "flaws"),
-    [(3, KIND_SERVER, ()), (40, KIND_SERVER, ("clock_skew",)), (40, KIND_CONSUMER, ())],
+    [
+        (3, KIND_SERVER, ()),
+        (40, KIND_SERVER, ("clock_skew",)),
+        (-40, KIND_SERVER, ("clock_skew",)),
+        (40, KIND_CONSUMER, ()),
+    ],
 )
-def test_an_answer_after_its_caller_went_on_shows_a_clock_that_is_ahead(
+def test_an_answer_outside_of_its_caller_shows_a_clock_that_is_ahead_or_behind(
     start: float, kind: int, flaws: tuple[str, ...]
 ) -> None:
     served = tool(3, 2, "ask", start=start, end=start + 1, resource=REMOTE, span_kind=kind)

@@ -12,6 +12,9 @@ from otel_reliability.assembly import steps
 from otel_reliability.config import AssemblySettings, Settings
 from otel_reliability.model.run import Run, ToolCall, Tools
 from otel_reliability.model.span import (
+    KIND_CLIENT,
+    KIND_INTERNAL,
+    KIND_SERVER,
     PAUSED,
     AgentSpan,
     Call,
@@ -310,6 +313,22 @@ def test_a_tool_span_in_one_of_its_name_is_the_same_call() -> None:
     )
 
     assert calls_of(run) == [("search", False)]
+
+
+@pytest.mark.parametrize(
+    ("outer", "inner", "kind", "path"),
+    [
+        ("weather_search", "search", KIND_CLIENT, ("weather_search",)),
+        ("mcp__weather__search", "search", KIND_SERVER, ("mcp__weather__search",)),
+        ("weather_search", "search", KIND_INTERNAL, ("weather_search", "search")),
+        ("research", "search", KIND_CLIENT, ("research", "search")),
+    ],
+)
+def test_a_server_may_know_a_tool_without_the_prefix_that_its_agent_gives_it(
+    outer: str, inner: str, kind: int, path: tuple[str, ...]
+) -> None:
+    request = tool(3, 2, inner, start=1, end=4, span_kind=kind)
+    assert path_of(tool(2, 1, outer, end=5), request) == path
 
 
 def test_it_takes_what_either_knows() -> None:

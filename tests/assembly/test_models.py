@@ -296,3 +296,17 @@ def test_input_that_leaves_out_what_the_cache_held(
     run = run_of(agent(1), asking(facts, 2, 1))
 
     assert (run.input_tokens, run.model_calls[0].cached_tokens) == (whole, cached)
+
+
+def answered(number: int, start: float, response: str) -> AgentSpan:
+    facts = ModelFacts(tokens=Tokens(100, 10), response_id=response)
+    return replace(model(number, 1, start=start, end=start + 1), facts=facts)
+
+
+def test_one_id_of_every_response_is_that_of_a_mock_where_a_tool_ran_between() -> None:
+    """A replay goes on with another response; so does one that was only fetched."""
+    ran = tool(3, 1, start=2, end=3)
+    first, again, other = answered(2, 0, "r"), answered(4, 4, "r"), answered(5, 6, "s")
+    assert tokens_of(agent(1, end=9), first, ran, again) == (200, 20)
+    assert tokens_of(agent(1, end=9), first, again) == (100, 10)
+    assert tokens_of(agent(1, end=9), first, ran, again, other) == (200, 20)

@@ -29,6 +29,10 @@ PAUSES = (
     "haystack.core.errors.BreakpointException",
     "PendingApprovalError",
     "*ai.toolInterruptError",
+    "PauseRun",
+    "PendingHumanApproval",
+    "NeedsApproval",
+    "InterruptSignal",
 )
 CANCELLATIONS = (
     "asyncio.exceptions.CancelledError",
@@ -50,6 +54,7 @@ CANCELLATIONS = (
     "operation_cancelled",
     "context canceled",
     "starlette.requests.ClientDisconnect",
+    "UserAbort",
 )
 REJECTIONS = (
     "UserRejectedError",

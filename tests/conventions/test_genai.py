@@ -629,3 +629,20 @@ def test_an_agent_of_agentscope_says_that_tools_wait() -> None:
         ),
     )
     assert (found.path, found.outcome) == ((), Outcome.PAUSED)
+
+
+@pytest.mark.parametrize(
+    "mark",
+    [{"error": True}, {"gen_ai.tool.is_error": "true"}, {"gen_ai.tool.call.status": "error"}],
+)
+def test_a_failed_call_may_say_so_by_an_attribute_only(mark: dict[str, Any]) -> None:
+    assert call(span(attributes={**TOOL, **mark})).failed
+    assert not call(span(attributes={**TOOL, "error": "none"})).failed
+
+
+def test_the_error_of_a_provider_is_a_model_call_whatever_its_operation() -> None:
+    """It answered no tokens. What names an agent is none."""
+    asked = {OPERATION: "llm_call", "gen_ai.request.model": "m", "gen_ai.provider.name": "openai"}
+    assert model(span(attributes=asked, status=STATUS_ERROR)).request_model == "m"
+    assert is_nothing(span(attributes=asked))
+    assert is_nothing(span(attributes={**asked, "gen_ai.agent.name": "a"}, status=STATUS_ERROR))

@@ -386,12 +386,21 @@ def test_a_text_of_exactly_a_known_limit_is_unknown() -> None:
 
 
 @pytest.mark.parametrize(
-    "mask", ["[REDACTED_SSN]", "[EMAIL_1]", "{PHONE}", "<PERSON_2>", "{{EMAIL_ADDRESS}}", "[NAME]"]
+    "mask",
+    [
+        *("[REDACTED_SSN]", "[EMAIL_1]", "{PHONE}", "<PERSON_2>", "{{EMAIL_ADDRESS}}", "[NAME]"),
+        *("[PII]", "<API_KEY>", "[SECRET_1]", "{{PASSWORD}}"),
+    ],
 )
 def test_masks_of_personal_data_in_any_brackets(mask: str) -> None:
     hasher = Hasher(b"key")
     assert hasher.arguments(json.dumps({"to": mask, "copy": True})) == (None, None)
     assert hasher.arguments(mask) == (None, None)
+
+
+@pytest.mark.parametrize("mask", ["SCRUBBED", "[TRUNCATED]", "<truncated>"])
+def test_words_that_stand_for_a_whole_value(mask: str) -> None:
+    assert Hasher(b"key").arguments(mask) == (None, None)
 
 
 @pytest.mark.parametrize("text", ["[Name]", "<name>Ada</name>", "{email}", "NAME", "[1, 2]"])

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from otel_reliability.model.run import Outcome, Tools
-from otel_reliability.model.span import Kind, RawSpan, Tokens
+from otel_reliability.model.span import STATUS_ERROR, Kind, RawSpan, RejectionFacts, Tokens
 from otel_reliability.testing import span
 from tests.conventions.reading import (
     call,
@@ -526,3 +526,17 @@ def test_what_its_exporter_adds_to_spans_of_vercel_does_not_hide_the_agent() -> 
     facts = {"ai.operationId": "ai.generateText", "ai.telemetry.functionId": "support"}
     sent = replace(seen("AGENT", "ai.generateText", **facts), scope="ai")
     assert invocation(sent).name == "support"
+
+
+def test_a_call_of_openai_agents_that_waits_or_was_refused_is_no_step() -> None:
+    result = "FunctionToolResult(tool=pay, run_item=ToolApprovalItem(agent=support))"
+    waits = seen("TOOL", "pay", "openai_agents", tool__name="pay", output__value=result)
+    refused = span(
+        name="pay",
+        scope=SCOPE + "openai_agents",
+        attributes={KIND: "TOOL", "tool.name": "pay"},
+        status=STATUS_ERROR,
+        events=[("exception", {"exception.message": "Tool execution was not approved.: {}"})],
+    )
+    assert read(waits).facts == RejectionFacts(pending=True)
+    assert read(refused).facts == RejectionFacts()

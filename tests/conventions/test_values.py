@@ -167,3 +167,8 @@ def test_no_warning_is_given(recwarn: pytest.WarningsRecorder) -> None:
     """Python's own reader warns of escapes it does not know, on the host's standard error."""
     assert values.literal(r"['\d+', '\400']") == [r"\d+", r"\400"]
     assert not recwarn.list
+
+
+@pytest.mark.parametrize("value", ["undefined", "NaN", "[object Object]", "unknown_service:node"])
+def test_what_programs_write_for_no_name_is_none(value: str) -> None:
+    assert (values.name(value), values.name(f" {value} ")) == (None, None)

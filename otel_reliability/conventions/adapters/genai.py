@@ -76,8 +76,12 @@ OUTPUT: Final = "output.value"
 TOOL_ARGUMENTS: Final = (*CALL_ARGUMENTS, INPUT)
 TOOL_RESULTS: Final = (*CALL_RESULTS, OUTPUT)
 """On the span of a tool; the last of each holds messages on other spans."""
-TOOL_STATUS: Final = ("gen_ai.tool.status", "tool.status")
+TOOL_STATUS: Final = ("gen_ai.tool.status", "tool.status", "gen_ai.tool.call.status")
+TOOL_FAILED: Final = ("error", "gen_ai.tool.is_error", "gen_ai.tool.call.is_error")
+"""Keys that are true on the span of a call that failed; the first as in OpenTracing."""
 ERROR_TYPE: Final = "error.type"
+MAX_APPROVAL: Final = 8_192
+"""Characters of a result in which it is looked for that a call waits for a person."""
 MCP_METHOD: Final = "mcp.method.name"
 TRANSFER_MODE: Final = "gen_ai.transfer.mode"
 TRANSFER_TARGET: Final = "gen_ai.transfer.target.name"
@@ -226,6 +230,7 @@ class GenAI(Convention):
         WORKFLOW_NAME,
         CALL_ID,
         *TOOL_STATUS,
+        *TOOL_FAILED,
         ERROR_TYPE,
         MCP_METHOD,
         REQUEST_MODEL,
@@ -362,12 +367,18 @@ def _without_operation(span: SpanView) -> Answer | None:
 
 def _by_keys(span: SpanView) -> Answer | None:
     """Return what a span is that names no operation, or an unknown one: a tool's name makes a tool
-    call, the model that was asked and the tokens that it wrote make a model call. (Embeddings write
-    none; a record of usage asks no model.)
+    call, the model that was asked and the tokens that it wrote make a model call, as does the error
+    of a provider. (Embeddings write none; a record of usage asks no model; an agent has a name.)
     """
     if values.text(span.get(TOOL_NAME)) is not None and MCP_METHOD not in span:
         return tool(span)
-    is_model = REQUEST_MODEL in span and any(key in span for key in OUTPUT_TOKENS)
+    is_failed = (
+        span.status == STATUS_ERROR
+        and OPERATION in span
+        and AGENT_NAME not in span
+        and any(key in span for key in PROVIDERS)
+    )
+    is_model = REQUEST_MODEL in span and (is_failed or any(key in span for key in OUTPUT_TOKENS))
     return model(span) if is_model else None
 
 
@@ -568,9 +579,20 @@ def one_call(span: SpanView, name: str | None, *parts: Any, failed: bool = False
 
 
 def tool_failed(span: SpanView) -> bool:
-    """ERROR status, `error.type`, or Q39: Strands' `gen_ai.tool.status` (1.0: `tool.status`) says
-    error.
+    """ERROR status, `error.type`, a mark of the kind of `error`, or Q39: Strands'
+    `gen_ai.tool.status` (1.0: `tool.status`) says error.
     """
     if span.status == STATUS_ERROR or values.text(span.get(ERROR_TYPE)) is not None:
         return True
+    if any(values.truth(span.get(key)) for key in TOOL_FAILED if key in span):
+        return True
     return any(span.get(key) == "error" for key in TOOL_STATUS)
+
+
+def approval_in(result: object) -> str | None:
+    """Return that the result of a call is to wait for a person, as OpenAI Agents write it; None
+    where it does not.
+    """
+    return (
+        PAUSED if isinstance(result, str) and "ToolApprovalItem(" in result[:MAX_APPROVAL] else None
+    )

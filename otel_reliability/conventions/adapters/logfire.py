@@ -10,7 +10,13 @@ from typing import Final
 from otel_reliability.conventions import values
 from otel_reliability.conventions.adapters import genai
 from otel_reliability.conventions.base import NOTHING, Answer, Convention, SpanView, own, own_value
-from otel_reliability.model.span import HandoffFacts, InvocationFacts, Kind, ToolFacts
+from otel_reliability.model.span import (
+    HandoffFacts,
+    InvocationFacts,
+    Kind,
+    RejectionFacts,
+    ToolFacts,
+)
 
 TEMPLATE: Final = "logfire.msg_template"
 LEVEL: Final = "logfire.level_num"
@@ -41,6 +47,8 @@ class Logfire(Convention):
                 Kind.WORKFLOW, InvocationFacts(), session=own(values.identifier, "group_id")
             )
         if template.startswith("Function: {name}"):
+            if span.found_in("output", genai.approval_in):
+                return Answer(Kind.TOOL, RejectionFacts(pending=True))
             return Answer(Kind.TOOL, _tool(span))
         if template.startswith("Handoff: {from_agent}"):
             return Answer(Kind.HANDOFF, HandoffFacts(values.name(span.get("to_agent"))))

@@ -30,6 +30,7 @@ from otel_reliability.model.span import (
     InvocationFacts,
     Kind,
     ModelFacts,
+    RejectionFacts,
     Tokens,
     ToolFacts,
 )
@@ -119,6 +120,7 @@ class OpenInference(Convention):
         genai.RESPONSE_MODEL,
         genai.ERROR_TYPE,
         *genai.TOOL_STATUS,
+        *genai.TOOL_FAILED,
     )
     prefixes = (OUTPUT_CALLS, MANAGED_AGENTS)
     needs = (SPAN_KIND, genai.OPERATION)
@@ -351,6 +353,8 @@ def _tool(span: SpanView) -> Answer:
 
 def _call(span: SpanView, name: str | None) -> Answer:
     call_id = own(values.identifier, *CALL_IDS)
+    if _is_of(span, "openai_agents") and span.found_in(OUTPUT, genai.approval_in):
+        return Answer(Kind.TOOL, RejectionFacts(pending=True))
     return Answer(
         Kind.TOOL, genai.one_call(span, name, call_id, own_value(INPUT), own_value(OUTPUT))
     )
