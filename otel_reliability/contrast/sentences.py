@@ -114,15 +114,16 @@ def _p(p: float) -> str:
     return f"p ≤ {max(p, _LEAST_P):.2g}"
 
 
-def of_why(why: Why) -> str:
+def of_why(why: Why, *, more: bool = False) -> str:
     """Return what was contrasted, and, where nothing was found, how large a difference these runs
-    could have shown.
+    could have shown. `more`: something was found in another way, and stands with it.
     """
     contrasted = f"{why.failing:,} of the latest {why.runs:,} runs {why.question.did}"
     if why.why or why.detectable is None:
         return f"{contrasted}: {why.why}"
     if not why.findings:
-        return f"{contrasted}: nothing found that they could show; {could_show(why.detectable)}"
+        nothing = "nothing else found" if more else "nothing found"
+        return f"{contrasted}: {nothing} that they could show; {could_show(why.detectable)}"
     return (
         f"{contrasted}; what they have in common, of {why.features} features (an association is "
         "no cause)"

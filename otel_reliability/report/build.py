@@ -38,6 +38,7 @@ from otel_reliability.report.badge import success_half
 from otel_reliability.report.badge import text as badge_text
 from otel_reliability.report.compression import compression_of
 from otel_reliability.report.data_quality import quality_of_rows, quality_of_spans
+from otel_reliability.report.failing_tasks import failing_tasks
 from otel_reliability.report.findings import findings_of, path_distances
 from otel_reliability.report.groups import groups_of_agents, lettered
 from otel_reliability.report.history import recorded_history
@@ -261,6 +262,7 @@ def agent_view(source: AgentSource, settings: Settings, max_runs_for_intervals: 
     outcomes_known = success_rate is not None
     ends = ends_of(undisturbed, outcomes_known=outcomes_known)
     shift = shift_of(ends, outcomes_known=outcomes_known)
+    tasks_that_fail = failing_tasks(undisturbed, by_error=why.question is ERRING)
     distances = path_distances(sample, source.window.path_distances)
     view = AgentView(
         key=source.key,
@@ -296,8 +298,8 @@ def agent_view(source: AgentSource, settings: Settings, max_runs_for_intervals: 
         change=_with_shift(source.change, shift),
         shift=shift,
         compression=compression,
-        why=[_why_finding(one, why) for one in why.findings],
-        why_note=of_why(why) if why.failing else "",
+        why=[*tasks_that_fail, *(_why_finding(one, why) for one in why.findings)],
+        why_note=of_why(why, more=bool(tasks_that_fail)) if why.failing else "",
         contrasts=[
             ContrastView(
                 one.question.name, of_why(one), [_why_finding(each, one) for each in one.findings]

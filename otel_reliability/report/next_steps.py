@@ -12,7 +12,8 @@ from typing import Final
 from otel_reliability.metrics import ALL_SPECS
 from otel_reliability.metrics.base import UNKNOWN_INPUTS
 from otel_reliability.metrics.stability.tier import Tier
-from otel_reliability.report.text import clean, count, instant, trace_of
+from otel_reliability.report.findings import FAILED_CALLS
+from otel_reliability.report.text import clean, count, instant, percent, trace_of
 from otel_reliability.report.view import AgentView
 from otel_reliability.statistics.intervals import MIN_RUNS, wilson
 
@@ -40,10 +41,20 @@ def _steps(agent: AgentView, source: str) -> Iterator[str]:
     if failed:
         trace = trace_of(failed[-1].run_id)
         yield f"Open the latest failed run in your trace store: {trace}"
+    yield from _of_calls(agent)
     yield from _of_score(agent)
     yield from _of_few_runs(agent)
     yield from _of_gaps(agent)
     yield from _guard(agent, source, name)
+
+
+def _of_calls(agent: AgentView) -> Iterator[str]:
+    """Yield where to see the calls that fail."""
+    for reason in agent.findings.reasons:
+        if reason.title == FAILED_CALLS and reason.details:
+            trace = reason.details[0].partition(" ")[0]
+            share = percent(agent.metrics["failed_call_share"].value or 0.0)
+            yield f"Find out why {share} of the tool calls fail; the latest are in trace {trace}"
 
 
 def _of_score(agent: AgentView) -> Iterator[str]:
@@ -65,8 +76,8 @@ def _of_gaps(agent: AgentView) -> Iterator[str]:
 
 def _of_few_runs(agent: AgentView) -> Iterator[str]:
     if agent.runs < MIN_RUNS:
-        few = count(agent.runs, "run")
-        yield f"Record more runs: {few} show little; intervals begin at {MIN_RUNS}"
+        few = f"{count(agent.runs, 'run')} {'shows' if agent.runs == 1 else 'show'} little"
+        yield f"Record more runs: {few}; intervals begin at {MIN_RUNS}"
 
 
 def _guard(agent: AgentView, source: str, name: str) -> Iterator[str]:

@@ -18,7 +18,7 @@ from otel_reliability.report.changes import ABOUT, SYMBOLS, lines
 from otel_reliability.report.findings import EFFECTS
 from otel_reliability.report.groups import agent_without_group
 from otel_reliability.report.history import bars, failed_shares, sparkline
-from otel_reliability.report.next_steps import next_steps
+from otel_reliability.report.next_steps import MIN_POINTS, next_steps
 from otel_reliability.report.sections import COLOURS, Section, dim, points_lost
 from otel_reliability.report.text import agent_name, clean, count, listed, place
 from otel_reliability.report.view import AgentComparison, AgentView, Baseline, Gap, ReportView
@@ -28,6 +28,8 @@ MAX_DETAILED: Final = 10
 """Agents that are shown in full; the others have a line each."""
 MAX_BRIEF: Final = 3
 """Agents of which verdict, reasons and next steps are shown; the others have a line each."""
+MAX_COMMON: Final = 2
+"""Sentences on what failing runs have in common, where details are not asked for."""
 MAX_REASONS: Final = 3
 """Reasons of an agent where details are not asked for."""
 MAX_LISTED: Final = 40
@@ -154,8 +156,13 @@ def _reasons(agent: AgentView) -> Iterator[RenderableType]:
     """Yield what failing runs have in common, and why runs fail or the score is lost: the first of
     each with one example.
     """
-    lines = [Text(line) for line in words.about_why(agent)[:MAX_REASONS]]
-    for reason in agent.findings.reasons[: MAX_REASONS - min(len(lines), 1)]:
+    lines = [Text(f"{one.sentence} ({words.chance(one)})") for one in agent.why[:MAX_COMMON]]
+    reasons = [
+        reason
+        for reason in agent.findings.reasons
+        if reason.points is None or reason.points >= MIN_POINTS
+    ]
+    for reason in reasons[: MAX_REASONS - min(len(lines), 1)]:
         cost = "" if reason.points is None else f" {points_lost(reason.points)}"
         lines.append(Text.assemble((f"{reason.title}{cost}: ", "bold"), reason.sentence))
         lines += [Text(f"  {detail}") for detail in reason.details[:1]]

@@ -47,6 +47,8 @@ from otel_reliability.report.view import (
 from otel_reliability.statistics.intervals import MIN_RUNS, wilson
 
 FULL_COVERAGE: Final = 100.0
+MIN_P: Final = 0.001
+"""p-value below which no difference is made."""
 MAX_INTERVAL: Final = 0.8
 """Share of a number's range from which an interval bounds nothing: that of a score then covers
 CRITICAL to STABLE.
@@ -219,7 +221,7 @@ def _alike(agent: AgentView) -> str:
         return ""
     found = _paths_and_points(agent, agent.tier)
     if agent.change is not None and agent.change.result is Result.CHANGED:
-        return f"{found}, but the behaviour changed"
+        return f"{found}; the behaviour changed"
     return f"{found}, with a warning below" if agent.flags else found
 
 
@@ -228,12 +230,17 @@ def _paths_and_points(agent: AgentView, tier: Tier) -> str:
     most; the meaning of the tier where paths are unknown.
     """
     usual = agent.metrics["modal_path_share"]
+    if agent.paths and not any(steps for _, steps in agent.paths):
+        return "no run called a tool, so that all paths are alike"
     costs = [cost for cost in agent.findings.costs if cost.points is not None]
     largest = max(costs, key=lambda cost: cost.points or 0.0, default=None)
     if usual.value is None:
         return tier.meaning
     if usual.value >= NEARLY_ALL:
-        found = f"takes {'the same' if usual.value == 1.0 else 'nearly the same'} path every time"
+        same = "the same" if usual.value == 1.0 else "nearly the same"
+        paths = {steps for _, steps in agent.paths}
+        alike = len(paths) == 1 or UNKNOWN_INPUTS in usual.note
+        found = f"takes {same} path {'every time' if alike else 'for the same input'}"
     else:
         which = "" if UNKNOWN_INPUTS in usual.note else " for their input"
         found = f"{percent(usual.value)} of the runs took the most common path{which}"
@@ -417,7 +424,12 @@ def about_contrasts(agent: AgentView) -> list[tuple[str, list[str]]]:
 
 
 def _with_traces(one: WhyFinding) -> str:
-    return f"{one.sentence} (p ≤ {one.p:.2g}; traces {', '.join(one.traces)})"
+    return f"{one.sentence} ({chance(one)}; traces {', '.join(one.traces)})"
+
+
+def chance(one: WhyFinding) -> str:
+    """Return how probable a finding is by chance."""
+    return f"p ≤ {max(one.p, MIN_P):.2g}"
 
 
 def kind_of_work(group: RequestGroup) -> str:
