@@ -67,16 +67,23 @@ _REFUSED: Final = (
     "This command requires approval",
 )
 """Beginnings of results of calls that were not permitted, before the release that marks them."""
-_HOOKED: Final = re.compile(r"PreToolUse:\S{1,200} hook |\S{1,200} operation blocked by hook")
-"""Begins the result of a call that a hook did not let pass."""
+_DENIED: Final = re.compile(
+    r"PreToolUse:\S{1,200} hook |\S{1,200} operation blocked by hook|"
+    r"Hook PreToolUse:\S{1,200} denied this tool|Execution stopped by PreToolUse hook|"
+    r"(?:<tool_use_error>)?(?:Agent type '[^']{1,200}' has been denied by permission rule|"
+    r"File is in a directory that is denied by your permission settings)"
+)
+"""Begins the result of a call that a hook or a rule of the settings did not let pass."""
 _NOT_EXECUTED: Final = re.compile(
     r"<tool_use_error>(?:Sibling tool call errored|Cancelled: parallel tool call|"
     r"Error: Streaming fallback)|\[Tool result missing"
 )
 """Begins the result of a call that was dropped, since one beside it failed or the answer broke."""
+_TURN_LIMIT: Final = "max_turns_reached"
 _SYNTHETIC: Final = "<synthetic>"
 """The model of what the program itself says."""
-_STARTS_AGENT: Final = frozenset({"Task", "Agent"})
+_STARTS_AGENT: Final = frozenset({"Task", "Agent", "Skill"})
+"""Tools whose work may be that of a sub-agent: a skill may have a context of its own."""
 _AGENT_ID: Final = re.compile(r"[\w-]{1,100}")
 _LOOK: Final = 2_000
 """Characters of a result that hold how the call ended."""
@@ -125,6 +132,9 @@ class _Reader:
             self._results(line, content, at)
         elif kind == "assistant":
             return self._answer(line, at)
+        elif kind == "attachment" and self.run is not None:
+            ended = record(line.get("attachment")).get("type") == _TURN_LIMIT
+            self.run.failed = self.run.failed or (ended and line.get("isSidechain") is not True)
         elif kind == "system" and line.get("subtype") == "compact_boundary":
             return self._compacted(line, at)
         return None
@@ -157,12 +167,14 @@ class _Reader:
             status = _status(line, block, result)
             is_sure = "permissionDecision" in line or line.get("toolDenialBeforeRun") is True
             is_killed = status is CallStatus.FAILED and result.startswith(_KILLED)
-            if (status is CallStatus.REJECTED and not is_sure) or is_killed:
+            outcome = record(line.get("toolUseResult"))
+            is_cut = outcome.get("interrupted") is True and status is not CallStatus.REJECTED
+            if (status is CallStatus.REJECTED and not is_sure) or is_killed or is_cut:
                 self._cut_short.add(call_id)
             if status is CallStatus.FAILED and _INTERRUPTED in result[-_LOOK:]:
                 status = CallStatus.CANCELLED
             run.answered(call_id, at, status, result)
-            agent = text(record(line.get("toolUseResult")).get("agentId"))
+            agent = text(outcome.get("agentId"))
             if agent:
                 self._agents[call_id] = agent
 
@@ -228,6 +240,7 @@ def add_answer(run: SessionPrompt, line: Mapping[str, Any], at: int, seen: Seen)
     if model == _SYNTHETIC:
         run.failed = run.failed or (line.get("isApiErrorMessage") is True and not is_inner)
         return
+    run.failed = run.failed and is_inner  # it went on after an error
     key = text(message.get("id")) or text(line.get("requestId")) or text(line.get("uuid"))
     if key in run.models or seen.add("answer", key):
         run.model_call(key, at, model, _tokens(message))
@@ -288,7 +301,7 @@ def _status(line: Mapping[str, Any], block: Mapping[str, Any], result: str) -> C
     decision = record(line.get("permissionDecision")).get("decision")
     if decision == "reject" or "toolDenialKind" in line or result.startswith(_REFUSED):
         return CallStatus.REJECTED
-    if _HOOKED.match(result):
+    if _DENIED.match(result):
         return CallStatus.REJECTED
     return CallStatus.UNFINISHED if _NOT_EXECUTED.match(result) else CallStatus.FAILED
 

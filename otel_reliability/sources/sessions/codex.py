@@ -38,6 +38,9 @@ _WRAPPER: Final = "exec"
 _INNER: Final = "exec-"
 """Begins the ids of items of calls that a program in code mode made."""
 _NAMES: Final = {"CommandExecution": "exec_command", "FileChange": "apply_patch"}
+_SERVED: Final = {"web_search_call": "web_search", "image_generation_call": "image_generation"}
+"""Calls that the provider of the model executes: they have no output."""
+_TOOL_ITEMS: Final = frozenset({*_NAMES, "McpToolCall", "DynamicToolCall"})
 _EXIT_CODE: Final = re.compile(r"^(?:Process exited with code|Exit code:)\s+(-?\d+)", re.MULTILINE)
 _HEADER: Final = re.compile(r"^Output:$", re.MULTILINE)
 """Ends what Codex says of a command, before what the command itself printed."""
@@ -57,7 +60,8 @@ _REVIEWED: Final = "review_ended"
 """Why a turn is aborted that no user stopped."""
 _COPY_NS: Final = 2_000_000_000
 """A session that is forked begins with all records of the other one, written at once."""
-_ENDS: Final = frozenset({"task_complete", _ABORTED})
+_BEGINS: Final = frozenset({"task_started", "turn_started"})
+_ENDS: Final = frozenset({"task_complete", "turn_complete", _ABORTED})
 _CALL_ENDS: Final = frozenset({"exec_command_end", "mcp_tool_call_end", "patch_apply_end"})
 """Events that some releases write of calls beside their outputs."""
 _INNER_NAME: Final = re.compile(r"tools\.(\w+)")
@@ -200,7 +204,7 @@ class _Reader:
     def _event(self, payload: Mapping[str, Any], at: int) -> Iterator[SessionPrompt]:
         kind = payload.get("type")
         turn = text(payload.get("turn_id"))
-        if kind == "task_started" and turn:
+        if kind in _BEGINS and turn:
             yield from self._start(turn, at)
         elif kind == "user_message" and _is_typed(payload):
             if self._turn.startswith(f"{self._session}:") or self._turn not in self._typed:
@@ -261,14 +265,14 @@ class _Reader:
         if item.get("kind") == "started":
             receivers.add(text(item.get("agent_thread_id")))
         self._agents.setdefault(turn, set()).update(receivers - {""})
-        if run is None or (kind not in _NAMES and kind != "McpToolCall"):
+        if run is None or kind not in _TOOL_ITEMS:
             return
         if call_id.startswith(_INNER) and call_id not in run.calls:
             if not self._seen.add("call", call_id):
                 return
             self._programs.clear()
             server, tool = text(item.get("server")), text(item.get("tool"))
-            name = _NAMES.get(kind) or f"mcp__{server}__{tool}"
+            name = _NAMES.get(kind) or (f"mcp__{server}__{tool}" if server else tool)
             arguments = item.get("command") or item.get("arguments") or item.get("changes")
             run.asked(call_id, name, arguments, at, inner=self._into is not None)
         call = run.calls.get(call_id)
@@ -292,6 +296,8 @@ class _Reader:
             if said and not said.lstrip().startswith(_CONTEXT):
                 yield from self._prompt(said, at)
         run = self._run_of("")
+        if run is not None and kind in _SERVED:
+            self._served(run, item, _SERVED[kind], at)
         call_id = text(item.get("call_id"))
         if run is None or not call_id:
             return
@@ -309,6 +315,19 @@ class _Reader:
                 self._copied.add(self._turn)
         elif kind in _OUTPUTS:
             self._output(run, call_id, _text_of(item.get("output")), at)
+
+    def _served(self, run: SessionPrompt, item: Mapping[str, Any], name: str, at: int) -> None:
+        """Add a call that the provider executed; some releases write no id of it."""
+        self._count += 1
+        named = text(item.get("id"))
+        call_id = named or f"{self._session}:{name}:{self._count}"
+        is_new = self._seen.add("call", named or repr(item))
+        if not is_new and (named or at - self._began <= _COPY_NS):
+            self._copied.add(self._turn)
+            return
+        run.asked(call_id, name, item.get("action"), at, inner=self._into is not None)
+        is_failed = item.get("status") == "failed"
+        run.answered(call_id, at, CallStatus.FAILED if is_failed else CallStatus.OK)
 
     def _output(self, run: SessionPrompt, call_id: str, output: str, at: int) -> None:
         program = self._programs.pop(call_id, None)

@@ -96,6 +96,7 @@ def _take(
     elif kind == "tool.user_requested":
         seen.add("call", call_id)  # a user's own command is no call of the agent
     elif kind in _ASKS:
+        run.failed = run.failed and inner  # it went on after an error
         for call in map(record, items(data.get("toolRequests")) or [data]):
             name = text(call.get("name")) or text(call.get("toolName"))
             asked = text(call.get("toolCallId"))

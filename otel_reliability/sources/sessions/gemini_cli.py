@@ -37,6 +37,11 @@ _SHELL: Final = "run_shell_command"
 _DENIED: Final = re.compile(
     r"denied by policy|is blocked by configuration|^Command rejected because"
 )
+_REFUSED: Final = re.compile(
+    r"\[Operation Cancelled\] Reason: "
+    r"(?:User denied execution|User did not allow tool call|User cancelled operation)"
+)
+"""Begins the result of a call that a person did not permit, or of one that waited behind it."""
 _HASHED: Final = re.compile(r"[0-9a-f]{64}")
 """The folder of a project, before releases that name it after the project."""
 _BATCH_NS: Final = 20_000_000
@@ -211,6 +216,8 @@ def _result(call: Mapping[str, Any]) -> str:
 def _status(call: Mapping[str, Any], result: str) -> CallStatus:
     status = call.get("status")
     if status == "error" and _DENIED.search(result):
+        return CallStatus.REJECTED
+    if status == "cancelled" and _REFUSED.match(result):
         return CallStatus.REJECTED
     is_shell = call.get("name") == _SHELL
     if status == "cancelled" or (is_shell and _CANCELLED.match(result)):

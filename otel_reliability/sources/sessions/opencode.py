@@ -30,13 +30,19 @@ from otel_reliability.sources.sessions.run import (
 
 AGENT: Final = "opencode"
 _MILLISECOND: Final = 1_000_000
-_REJECTED: Final = ("The user rejected permission", "The user has specified a rule")
+_REJECTED: Final = (
+    "The user rejected permission",
+    "The user has specified a rule",
+    "The user dismissed this question",
+)
 _RULE: Final = "specified a rule which prevents you"
 _SHELL: Final = "bash"
 _ABORTED: Final = re.compile(r"<(\w+)>[^<]*User aborted the command[^<]*</\1>\s*\Z")
 """Ends the output of a command that the user aborted."""
 _TYPED: Final = frozenset({"text", "file", "agent", "subtask"})
 """The parts of a message of which one is what a user typed or attached."""
+_OF_USER: Final = "The following tool was executed by the user"
+"""The prompt that stands for a command that the user executes."""
 _CANCELLED: Final = "Tool execution aborted"
 _STOPPED: Final = "MessageAbortedError"
 
@@ -120,7 +126,7 @@ def _runs(store: _Store, session: Mapping[str, Any], seen: Seen) -> Iterator[Ses
     run: SessionPrompt | None = None
     name = text(session.get("id"))
     sender = resource_of(AGENT, text(session.get("version")), text(session.get("directory")))
-    for message in store.messages(name):
+    for message in _messages(store, name):
         at = _time(record(message.get("time")).get("created"))
         if message.get("role") == "user":
             parts = store.parts(text(message.get("id")))
@@ -144,6 +150,18 @@ def _runs(store: _Store, session: Mapping[str, Any], seen: Seen) -> Iterator[Ses
         yield run
 
 
+def _messages(store: _Store, session: str) -> Iterator[dict[str, Any]]:
+    """Yield the messages of a session, without commands of the user and what they printed."""
+    of_user: set[str] = set()
+    for message in store.messages(session):
+        name = text(message.get("id"))
+        is_user = message.get("role") == "user"
+        if is_user and any(part.get("text") == _OF_USER for part in store.parts(name)):
+            of_user.add(name)
+        elif message.get("parentID") not in of_user:
+            yield message
+
+
 def _add(
     store: _Store,
     run: SessionPrompt,
@@ -153,9 +171,10 @@ def _add(
     *,
     inner: bool = False,
 ) -> None:
-    error = None if inner else record(message.get("error")).get("name")
-    run.stopped = run.stopped or error == _STOPPED
-    run.failed = run.failed or (error is not None and error != _STOPPED)
+    if not inner:
+        error = record(message.get("error")).get("name")
+        run.stopped = run.stopped or error == _STOPPED
+        run.failed = error is not None and error != _STOPPED  # of the newest answer
     ended = _time(record(message.get("time")).get("completed")) or at
     parts = store.parts(text(message.get("id")))
     kinds = [part.get("type") for part in parts]

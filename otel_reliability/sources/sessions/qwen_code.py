@@ -30,6 +30,9 @@ from otel_reliability.sources.sessions.run import (
 
 AGENT: Final = "qwen-code"
 _SHELL: Final = "run_shell_command"
+_MID_TURN: Final = "mid_turn_user_message"
+_NOTIFICATION: Final = "notification"
+_API_ERROR: Final = "qwen-code.api_error"
 _REFUSED: Final = re.compile(
     r"permission was declined|execution_denied|blocked by configuration|"
     r"was canceled by the user|denied by|requires approval"
@@ -52,9 +55,11 @@ def read(path: Path, seen: Seen, progress: Progress | None = None) -> Iterator[S
                 AGENT, text(line.get("sessionId")) or path.stem, key, at, sender, at
             )
             run.repeats = not seen.add("prompt", key)
-            run.says(record(line.get("message")).get("parts"))
+            if line.get("subtype") != _NOTIFICATION:  # which nobody typed
+                run.says(record(line.get("message")).get("parts"))
         elif run is not None:
             _take(run, line, at, seen)
+            run.failed = _has_failed(run, line)
     if run is not None:
         yield from _done(run, path, seen)
 
@@ -65,13 +70,25 @@ def is_part(path: Path) -> bool:
 
 
 def _begins(line: Mapping[str, Any]) -> bool:
+    if line.get("subtype") == _MID_TURN:  # the turn that goes on has it
+        return False
     parts = [record(part) for part in items(record(line.get("message")).get("parts"))]
     return any(text(part.get("text")).strip() for part in parts)
 
 
+def _has_failed(run: SessionPrompt, line: Mapping[str, Any]) -> bool:
+    """Return whether the newest request of a run failed: each attempt at one is reported."""
+    event = record(record(line.get("systemPayload")).get("uiEvent"))
+    prompt_id = text(event.get("prompt_id"))
+    if event.get("event.name") == _API_ERROR and prompt_id.startswith(f"{run.session_id}####"):
+        return True  # those of sub-agents have the name of the agent there
+    return run.failed and line.get("type") != "assistant"
+
+
 def _done(run: SessionPrompt, path: Path, seen: Seen) -> Iterator[SessionPrompt]:
     is_command = run.prompt.startswith("/") and not run.compactions  # such as /model
-    if run.is_empty and (run.repeats or is_command):
+    is_notification = not run.prompt  # it is written before its turn, too
+    if run.is_empty and (run.repeats or is_command or is_notification):
         return
     below = path.parent.parent / "subagents" / run.session_id
     files = {_call_of(meta): meta for meta in below.glob("*.meta.json")}

@@ -1,0 +1,534 @@
+"""Session files of releases that were not recorded: records as the sources of the agents, or other
+readers of their files, describe them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from otel_reliability.model.run import Outcome, Run
+from tests.corpora.session_files import runs_in
+from tests.sources.session_writers import (
+    GEMINI_PROMPT,
+    SESSION,
+    TOKENS,
+    Claude,
+    Codex,
+    at,
+    gemini,
+    gemini_call,
+    in_order,
+    write,
+)
+
+
+def ok(run: Run) -> list[bool]:
+    return [call.ok for call in run.tool_calls or ()]
+
+
+# --- Claude Code ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("result", "is_step"),
+    [
+        ("Hook PreToolUse:Bash denied this tool", False),
+        ("Execution stopped by PreToolUse hook", False),
+        ("Agent type 'reviewer' has been denied by permission rule 'Agent(reviewer)'.", False),
+        (
+            "<tool_use_error>File is in a directory that is denied by your permission settings.",
+            False,
+        ),
+        ("The user doesn't want to proceed with this tool use. The tool use was rejected", False),
+        ("Command timed out after 2m 0.0s", True),
+        ("<tool_use_error>InputValidationError: Bash failed</tool_use_error>", True),
+        ("<tool_use_error>File has not been read yet. Read it first</tool_use_error>", True),
+    ],
+)
+def test_claude_call_that_a_rule_or_a_hook_denies_is_no_step(
+    tmp_path: Path, result: str, is_step: bool
+) -> None:
+    Claude(tmp_path).user("Publish it.").call("c1", result).answer()
+
+    [run] = runs_in(tmp_path)
+
+    assert ok(run) == ([False] if is_step else [])
+
+
+def test_claude_error_that_it_overcame_does_not_fail_the_prompt(tmp_path: Path) -> None:
+    session = Claude(tmp_path).user("Make it faster.")
+    session.answer(model="<synthetic>")
+    session.records[-1]["isApiErrorMessage"] = True
+    session.answer()
+    session.user("And smaller.")
+    session.answer(model="<synthetic>")
+    session.records[-1]["isApiErrorMessage"] = True
+    write(session.path, session.records)
+
+    runs = in_order(tmp_path)
+
+    assert [run.ended_in_error for run in runs] == [False, True]
+    assert [run.input_tokens for run in runs] == [100, None]
+
+
+@pytest.mark.parametrize("is_stopped", [True, False])
+def test_claude_command_that_was_interrupted(tmp_path: Path, is_stopped: bool) -> None:
+    """Releases write it with its output so far; a timeout has the same mark."""
+    session = Claude(tmp_path).user("Run it.").call("c1", "half", error=False)
+    session.records[-1]["toolUseResult"] = {"stdout": "half", "interrupted": True}
+    if is_stopped:
+        session.user([{"type": "text", "text": "[Request interrupted by user for tool use]"}])
+    else:
+        session.answer()
+
+    [run] = runs_in(tmp_path)
+
+    assert run.outcome is (Outcome.CANCELLED if is_stopped else Outcome.COMPLETED)
+    assert ok(run) == [True]
+
+
+def test_claude_prompt_that_reached_the_limit_of_turns_failed(tmp_path: Path) -> None:
+    session = Claude(tmp_path).user("Read it all.").call("c1", "ok", error=False)
+    session.record("attachment", attachment={"type": "max_turns_reached", "maxTurns": 1})
+
+    [run] = runs_in(tmp_path)
+
+    assert (run.path, run.ended_in_error) == (("Bash",), True)
+
+
+def test_claude_prompt_that_waits_in_the_queue_joins_the_turn_that_goes_on(tmp_path: Path) -> None:
+    session = Claude(tmp_path).user("Make it faster.").call("c1", "ok", error=False)
+    session.record("queue-operation", operation="enqueue", content="And smaller.")
+    session.record("queue-operation", operation="remove")
+    session.record("attachment", attachment={"type": "queued_command", "prompt": "And smaller."})
+    session.call("c2", "ok", name="Edit", error=False).answer()
+
+    [run] = runs_in(tmp_path)
+
+    assert (run.path, run.input_tokens) == (("Bash", "Edit"), 300)
+
+
+def test_claude_records_around_the_work_are_no_prompts(tmp_path: Path) -> None:
+    session = Claude(tmp_path)
+    session.record("file-history-snapshot", messageId="x", snapshot={"trackedFileBackups": {}})
+    session.record("summary", summary="An earlier session.", leafUuid="x")
+    session.user("<command-name>/clear</command-name>").user("Make it faster.")
+    session.record("progress", data={"type": "hook_progress", "hookEvent": "PreToolUse"})
+    session.call("c1", "ok", error=False)
+    session.user("Stop hook feedback:\n[check.sh]: no tests", isMeta=True)
+    session.call("c2", "ok", error=False)
+    session.record("system", subtype="stop_hook_summary", hookCount=1)
+    session.record("system", subtype="turn_duration", durationMs=1_000)
+
+    [run] = runs_in(tmp_path)
+
+    assert run.path == ("Bash", "Bash")
+
+
+def test_claude_skill_with_a_context_of_its_own_works_for_the_prompt(tmp_path: Path) -> None:
+    session = Claude(tmp_path).user("Review it.")
+    session.answer({"type": "tool_use", "id": "t1", "name": "Skill", "input": {"skill": "review"}})
+    inner = Claude(tmp_path)
+    inner.path = session.path.with_suffix("") / "subagents/agent-a9.jsonl"
+    inner.answer({"type": "tool_use", "id": "t2", "name": "Grep", "input": {}}, name="msg_a9")
+    inner.result("t2", "ok", error=False)
+    for each in inner.records:
+        each.update(isSidechain=True, agentId="a9")
+    write(inner.path, inner.records)
+    block = {"type": "tool_result", "tool_use_id": "t1", "content": "reviewed"}
+    session.user([block], toolUseResult={"status": "forked", "agentId": "a9"}).answer()
+
+    [run] = runs_in(tmp_path)
+
+    assert (sorted(run.path or ()), run.input_tokens) == (["Grep", "Skill"], 300)
+
+
+def test_claude_fork_with_new_session_counts_its_history_once(tmp_path: Path) -> None:
+    first = Claude(tmp_path).user("Make it faster.").call("c1", "Exit code 1").answer()
+    fork = Claude(tmp_path, "22222222" + SESSION[8:])
+    fork.records = [{**each, "sessionId": fork.session} for each in first.records]
+    fork.user("Otherwise.").call("c2", "ok", error=False).answer()
+
+    runs = in_order(tmp_path)
+
+    assert [ok(run) for run in runs] == [[False], [True]]
+    assert [run.input_tokens for run in runs] == [200, 200]
+
+
+def test_claude_output_is_the_greatest_of_the_lines_of_an_answer(tmp_path: Path) -> None:
+    """Releases around 2.1.90 write the first lines before the output is known."""
+    session = Claude(tmp_path).user("Make it faster.")
+    early = {"input_tokens": 100, "output_tokens": 1}
+    session.answer(name="m1", stop_reason=None, usage=early)
+    used: dict[str, Any] = {"type": "tool_use", "id": "c1", "name": "Bash", "input": {}}
+    session.answer(used, name="m1", usage={"input_tokens": 100, "output_tokens": 118})
+    session.result("c1", "ok", error=False)
+
+    [run] = runs_in(tmp_path)
+
+    assert (run.input_tokens, run.output_tokens) == (100, 118)
+
+
+def test_claude_background_agent_that_reports_later_works_once(tmp_path: Path) -> None:
+    session = Claude(tmp_path).user("Have it read.")
+    session.answer({"type": "tool_use", "id": "t1", "name": "Agent", "input": {}})
+    inner = Claude(tmp_path)
+    inner.path = session.path.with_suffix("") / "subagents/agent-b7.jsonl"
+    inner.answer({"type": "tool_use", "id": "t2", "name": "Read", "input": {}}, name="msg_b7")
+    inner.result("t2", "ok", error=False)
+    block = {"type": "tool_result", "tool_use_id": "t1", "content": "launched"}
+    launched = {"status": "async_launched", "agentId": "b7"}
+    session.user([block], toolUseResult=launched).answer()
+    session.user(
+        "<task-notification>done</task-notification>", origin={"kind": "task-notification"}
+    )
+    session.answer({"type": "tool_use", "id": "t3", "name": "SendMessage", "input": {}})
+    block = {"type": "tool_result", "tool_use_id": "t3", "content": "ok"}
+    session.user([block], toolUseResult={"agentId": "b7"}).answer()
+
+    runs = in_order(tmp_path)
+
+    assert [sorted(run.path or ()) for run in runs] == [["Agent", "Read"], ["SendMessage"]]
+    assert [run.input_tokens for run in runs] == [300, 200]
+
+
+# --- Codex ----------------------------------------------------------------------------------------
+
+
+class CodexTurns(Codex):
+    """A rollout in which turns have ids and items are written."""
+
+    def turn(self, number: int, said: str, begins: str = "task_started") -> CodexTurns:
+        self.line("event_msg", type=begins, turn_id=f"turn-{number}")
+        item = {
+            "type": "UserMessage",
+            "id": f"u{number}",
+            "content": [{"type": "text", "text": said}],
+        }
+        self.line("event_msg", type="item_completed", turn_id=f"turn-{number}", item=item)
+        return self
+
+    def item(self, turn: int, kind: str, call_id: str, **more: object) -> CodexTurns:
+        item = {"type": kind, "id": call_id, **more}
+        self.line("event_msg", type="item_completed", turn_id=f"turn-{turn}", item=item)
+        return self
+
+
+def test_codex_turns_by_their_later_name(tmp_path: Path) -> None:
+    session = CodexTurns(tmp_path, SESSION)
+    session.turn(1, "Try it.", "turn_started").call("c1", "Exit code: 0")
+    session.line("event_msg", type="turn_complete", turn_id="turn-1", error={"message": "500"})
+    session.turn(2, "Again.", "turn_started").call("c2", "Exit code: 1")
+
+    runs = in_order(tmp_path)
+
+    assert [ok(run) for run in runs] == [[True], [False]]
+    assert [run.ended_in_error for run in runs] == [True, False]
+
+
+@pytest.mark.parametrize("call_id", [None, "ws_1"])
+def test_codex_searches_that_the_provider_executes_are_calls(
+    tmp_path: Path, call_id: str | None
+) -> None:
+    session = Codex(tmp_path, SESSION).prompt("Find it.")
+    for number, status in enumerate(("completed", "failed")):
+        named = {} if call_id is None else {"id": f"{call_id}{number}"}
+        action = {"type": "search", "query": f"q{number}"}
+        search = {"type": "web_search_call", "status": status, "action": action}
+        session.line("response_item", **search, **named)
+    session.tokens(1)
+    fork = Codex(tmp_path, "22222222" + SESSION[8:], begin=100)
+    fork.records += [{**each, "timestamp": at(100.01)} for each in session.records]
+    fork.prompt("Again.").call("c1", "Exit code: 0")
+
+    runs = in_order(tmp_path)
+
+    assert [run.path for run in runs] == [("web_search", "web_search"), ("shell",)]
+    assert ok(runs[0]) == [True, False]
+
+
+def test_codex_dynamic_tool_that_failed(tmp_path: Path) -> None:
+    session = CodexTurns(tmp_path, SESSION).turn(1, "Try it.")
+    session.call("c1", "no such ticket")
+    session.item(1, "DynamicToolCall", "c1", tool="ticket", status="failed", success=False)
+    session.item(1, "DynamicToolCall", "exec-1", tool="ticket", status="completed")
+
+    [run] = runs_in(tmp_path)
+
+    assert [(call.name, call.ok) for call in run.tool_calls or ()] == [
+        ("shell", False),
+        ("ticket", True),
+    ]
+
+
+def test_codex_message_that_steers_a_turn_joins_it(tmp_path: Path) -> None:
+    session = CodexTurns(tmp_path, SESSION).turn(1, "Try it.")
+    session.call("c1", "Exit code: 0")
+    item = {"type": "UserMessage", "id": "u9", "content": [{"type": "text", "text": "Quickly."}]}
+    session.line("event_msg", type="item_completed", turn_id="turn-1", item=item)
+    session.call("c2", "Exit code: 0")
+
+    [run] = runs_in(tmp_path)
+
+    assert len(run.tool_calls or ()) == 2
+
+
+def test_codex_command_of_the_user_is_no_call(tmp_path: Path) -> None:
+    session = CodexTurns(tmp_path, SESSION).turn(1, "Try it.")
+    session.call("c1", "Exit code: 0")
+    session.item(1, "CommandExecution", "mine", source="userShell", status="failed", exit_code=1)
+    session.line("event_msg", type="task_complete", turn_id="turn-1")
+    session.line("event_msg", type="task_started", turn_id="turn-2")
+    session.item(2, "CommandExecution", "mine2", source="userShell", status="failed", exit_code=1)
+
+    [run] = runs_in(tmp_path)
+
+    assert ok(run) == [True]
+
+
+def test_codex_turn_that_was_rolled_back_was_worked_on(tmp_path: Path) -> None:
+    session = Codex(tmp_path, SESSION).prompt("Try it.").call("c1", "Exit code: 1").tokens(1)
+    session.line("event_msg", type="thread_rolled_back", num_turns=1)
+    session.prompt("Otherwise.").call("c2", "Exit code: 0").tokens(2)
+
+    runs = in_order(tmp_path)
+
+    assert ([ok(run) for run in runs], [run.input_tokens for run in runs]) == (
+        [[False], [True]],
+        [100, 100],
+    )
+
+
+@pytest.mark.parametrize(
+    ("reason", "outcome"),
+    [("interrupted", Outcome.CANCELLED), ("review_ended", Outcome.COMPLETED)],
+)
+def test_codex_turn_that_was_aborted(tmp_path: Path, reason: str, outcome: Outcome) -> None:
+    session = CodexTurns(tmp_path, SESSION).turn(1, "Try it.")
+    session.call("c1", "Exit code: 0")
+    session.line("event_msg", type="turn_aborted", turn_id="turn-1", reason=reason)
+
+    [run] = runs_in(tmp_path)
+
+    assert run.outcome is outcome
+
+
+# --- Gemini CLI -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("output", "is_step"),
+    [
+        ("[Operation Cancelled] Reason: User denied execution.", False),
+        ("[Operation Cancelled] Reason: User did not allow tool call", False),
+        ("[Operation Cancelled] Reason: User cancelled operation", False),
+        ("[Operation Cancelled] Reason: Operation cancelled by user", True),
+    ],
+)
+def test_gemini_call_that_a_person_denied_is_no_step(
+    tmp_path: Path, output: str, is_step: bool
+) -> None:
+    gemini(tmp_path, [GEMINI_PROMPT, gemini_call("write_file", output, status="cancelled")])
+
+    [run] = runs_in(tmp_path)
+
+    assert run.path == (("write_file",) if is_step else ())
+    assert (run.outcome is Outcome.CANCELLED) is is_step
+
+
+def test_gemini_messages_of_the_program_and_rewinds_are_no_work(tmp_path: Path) -> None:
+    """A message is written again when its calls are known, and once more when it has tokens."""
+    answer = {**gemini_call("read_file", "x"), "id": "a1"}
+    late: dict[str, Any] = {**answer, "tokens": None, "toolCalls": []}
+    gemini(
+        tmp_path,
+        [
+            GEMINI_PROMPT,
+            late,
+            {**late, "tokens": TOKENS},
+            answer,
+            {"type": "info", "content": "Update available."},
+            {"type": "error", "content": "No network."},
+            {"$rewindTo": "m0"},
+            {"type": "user", "content": "Otherwise.", "displayContent": "Otherwise."},
+            {**gemini_call("glob", "y", id="c2"), "content": "Done."},
+        ],
+    )
+
+    runs = in_order(tmp_path)
+
+    assert [run.path for run in runs] == [("read_file",), ("glob",)]
+    assert [run.input_tokens for run in runs] == [90, 90]
+
+
+# --- Qwen Code ------------------------------------------------------------------------------------
+
+
+def qwen_file(home: Path, records: Sequence[dict[str, Any]]) -> None:
+    common = {"sessionId": SESSION, "cwd": "/home/me/shop", "version": "0.25.0"}
+    timed = [
+        {"uuid": f"q{number}", "timestamp": at(number), **common, **each}
+        for number, each in enumerate(records)
+    ]
+    write(home / ".qwen/projects/-home-me-shop/chats" / f"{SESSION}.jsonl", timed)
+
+
+def qwen_said(said: str, subtype: str | None = None) -> dict[str, Any]:
+    named = {} if subtype is None else {"subtype": subtype}
+    return {"type": "user", **named, "message": {"role": "user", "parts": [{"text": said}]}}
+
+
+def qwen_answer(call_id: str | None = None) -> dict[str, Any]:
+    called: dict[str, Any] = {"id": call_id, "name": "read_file", "args": {}}
+    usage = {"promptTokenCount": 90, "candidatesTokenCount": 10}
+    parts = [{"text": "Done."} if call_id is None else {"functionCall": called}]
+    return {"type": "assistant", "message": {"parts": parts}, "usageMetadata": usage}
+
+
+def qwen_result(call_id: str) -> dict[str, Any]:
+    return {"type": "tool_result", "toolCallResult": {"callId": call_id, "status": "success"}}
+
+
+def qwen_error(suffix: str) -> dict[str, Any]:
+    event = {"event.name": "qwen-code.api_error", "prompt_id": f"{SESSION}{suffix}"}
+    payload = {"uiEvent": event}
+    return {"type": "system", "subtype": "ui_telemetry", "systemPayload": payload}
+
+
+def test_qwen_message_that_is_typed_during_a_turn_joins_it(tmp_path: Path) -> None:
+    work = [qwen_answer("c1"), qwen_said("Quickly.", "mid_turn_user_message"), qwen_result("c1")]
+    qwen_file(tmp_path, [qwen_said("Run it."), *work, qwen_answer()])
+
+    [run] = runs_in(tmp_path)
+
+    assert (run.path, run.input_tokens) == (("read_file",), 180)
+
+
+def test_qwen_notification_that_is_written_twice_is_one_turn(tmp_path: Path) -> None:
+    told = qwen_said("<task-notification>done</task-notification>", "notification")
+    turn = [told, {**told, "deliveredTurn": True}, qwen_answer()]
+    qwen_file(tmp_path, [qwen_said("Run it."), qwen_answer(), *turn])
+
+    assert [run.input_tokens for run in in_order(tmp_path)] == [90, 90]
+
+
+@pytest.mark.parametrize(
+    ("suffix", "answers", "failed"),
+    [
+        ("########0", 0, True),
+        ("########0", 1, False),
+        ("#Explore-call_1#0", 0, False),
+    ],
+)
+def test_qwen_prompt_fails_where_its_last_request_did(
+    tmp_path: Path, suffix: str, answers: int, failed: bool
+) -> None:
+    work = [qwen_answer("c1"), qwen_result("c1"), qwen_error(suffix), qwen_error(suffix)]
+    qwen_file(tmp_path, [qwen_said("Run it."), *work, *[qwen_answer()] * answers])
+
+    [run] = runs_in(tmp_path)
+
+    assert (run.path, run.ended_in_error) == (("read_file",), failed)
+
+
+# --- Copilot CLI ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("goes_on", [True, False])
+def test_copilot_error_that_it_overcame_does_not_fail_the_prompt(
+    tmp_path: Path, goes_on: bool
+) -> None:
+    events: list[tuple[str, dict[str, object]]] = [
+        ("session.start", {"sessionId": SESSION, "copilotVersion": "1.0.110"}),
+        ("user.message", {"content": "Build it."}),
+        ("session.error", {"errorType": "rate_limit", "message": "slow down"}),
+        ("assistant.message", {"model": "m", "content": "Done.", "toolRequests": []}),
+    ]
+    lines = [
+        {"type": kind, "id": f"e{number}", "timestamp": at(number), "parentId": None, "data": data}
+        for number, (kind, data) in enumerate(events if goes_on else events[:3])
+    ]
+    write(tmp_path / ".copilot/session-state" / SESSION / "events.jsonl", lines)
+
+    [run] = runs_in(tmp_path)
+
+    assert run.ended_in_error is not goes_on
+
+
+# --- opencode -------------------------------------------------------------------------------------
+
+
+class OpenCode:
+    """Writes a session as files."""
+
+    def __init__(self, home: Path) -> None:
+        self.storage = home / ".local/share/opencode/storage"
+        self.count = 0
+        facts = {"id": "ses_1", "projectID": "p", "directory": "/home/me/shop", "version": "1.3.0"}
+        self.put("session/p/ses_1.json", {**facts, "time": {"created": 1_772_359_200_000}})
+
+    def put(self, path: str, value: dict[str, Any]) -> None:
+        file = self.storage / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps(value))
+
+    def message(self, role: str, *parts: dict[str, Any], **more: object) -> str:
+        self.count += 1
+        name = f"msg_{self.count}"
+        times = {"created": 1_772_359_200_000 + self.count * 1_000}
+        facts = {"id": name, "role": role, "modelID": "m", "time": times, **more}
+        self.put(f"message/ses_1/{name}.json", facts)
+        for number, part in enumerate(parts):
+            self.put(f"part/{name}/prt_{number}.json", {"id": f"{name}_{number}", **part})
+        return name
+
+
+SPENT = {"type": "step-finish", "tokens": {"input": 90, "output": 10}}
+
+
+def open_call(name: str, status: str = "completed", **state: object) -> dict[str, Any]:
+    times = {"start": 1_772_359_300_000, "end": 1_772_359_300_001}
+    given: dict[str, object] = {"status": status, "time": times, **state}
+    return {"type": "tool", "callID": f"call_{name}", "tool": name, "state": given}
+
+
+def test_opencode_command_of_the_user_is_no_call(tmp_path: Path) -> None:
+    session = OpenCode(tmp_path)
+    session.message("user", {"type": "text", "text": "Make it faster."})
+    session.message("assistant", open_call("read"), SPENT)
+    told = {"type": "text", "synthetic": True}
+    told["text"] = "The following tool was executed by the user"
+    mine = session.message("user", told)
+    session.message("assistant", open_call("bash", metadata={"exit": 1}), parentID=mine)
+
+    [run] = runs_in(tmp_path)
+
+    assert (run.path, run.input_tokens) == (("read",), 90)
+
+
+def test_opencode_question_that_was_dismissed_is_no_step(tmp_path: Path) -> None:
+    session = OpenCode(tmp_path)
+    session.message("user", {"type": "text", "text": "Make it faster."})
+    asked = open_call("question", "error", error="The user dismissed this question")
+    missed = open_call("edit", "error", error="oldString not found in content")
+    session.message("assistant", asked, missed, SPENT)
+
+    [run] = runs_in(tmp_path)
+
+    assert [(call.name, call.ok) for call in run.tool_calls or ()] == [("edit", False)]
+
+
+def test_opencode_error_that_it_overcame_does_not_fail_the_prompt(tmp_path: Path) -> None:
+    session = OpenCode(tmp_path)
+    session.message("user", {"type": "text", "text": "Make it faster."})
+    session.message("assistant", error={"name": "ContextOverflowError"})
+    session.message("assistant", SPENT)
+    session.message("user", {"type": "text", "text": "And smaller."})
+    session.message("assistant", error={"name": "APIError"})
+
+    assert [run.ended_in_error for run in in_order(tmp_path)] == [False, True]
