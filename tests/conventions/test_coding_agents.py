@@ -483,6 +483,6 @@ def test_a_tool_span_of_gemini_cli_reads_the_same_from_the_wire() -> None:
     attributes = {
         "gen_ai.operation.name": "tool_call",
         "gen_ai.tool.name": "run_shell_command",
-        "gen_ai.output.messages": "Error: not found",
+        "gen_ai.output.messages": '{"status": "error"}',
     }
     assert read(span(name="tool_call", scope="gemini-cli", attributes=attributes)).failed
