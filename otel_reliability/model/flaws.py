@@ -63,6 +63,13 @@ def lacks_root(run: Run) -> bool:
     return run.incomplete
 
 
+def has_no_agent(run: Run) -> bool:
+    """Return whether no span of an agent is above the steps of a run: it has the name of its
+    service, and which steps are one run is a guess.
+    """
+    return run.implicit and not run.incomplete
+
+
 def has_calls_of_messages(run: Run) -> bool:
     """Return whether calls of a run are known from the messages of its models only."""
     return run.tools is Tools.MESSAGES
@@ -147,6 +154,13 @@ FLAWS: Final[tuple[Flaw, ...]] = (
         "export the agent's own span too: it was sampled away, or dropped",
         decisive=True,
         found=lacks_root,
+    ),
+    Flaw(
+        "agent_missing",
+        "steps without the span of an agent",
+        "which steps are one run, the agent's name, outcome, duration",
+        "put a span around the loop: gen_ai.operation.name = invoke_agent, with gen_ai.agent.name",
+        found=has_no_agent,
     ),
     Flaw(
         SPLIT_TRACE,

@@ -64,6 +64,11 @@ def rootless() -> Spans:
     return runs("a b")[1:]
 
 
+def agentless() -> Spans:
+    """A model and a tool that nothing is above."""
+    return [replace(one, parent_id=None) for one in [*runs("a")[1:], model(9, 1, 100.2, tokens=50)]]
+
+
 def partial_tokens() -> Spans:
     return [*runs("a"), model(8, 1, 100.2, tokens=50), model(9, 1, 101.2)]
 
@@ -199,6 +204,7 @@ def begun_alike() -> Spans:
 PLANTED: dict[str, Callable[[], Spans]] = {
     "time_unit": wrong_unit,
     "root_missing": rootless,
+    "agent_missing": agentless,
     "dropped_parts": cut_off,
     "model_calls_lost": lost_models,
     "split_trace": split,
