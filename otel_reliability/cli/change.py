@@ -30,7 +30,7 @@ def command(choice: Choice, baseline: tuple[str, ...], form: str) -> None:
       otel-reliability change --set change.reference=good.jsonl spans.jsonl
 
     In one recording the first 60 observations of an agent (runs, or sessions) are the baseline,
-    which raises no alarm. Two recordings need 20 complete runs each, and are compared as `report
+    which raises no alarm; since when more or fewer runs fail is noted from ten runs on. Two recordings need 20 complete runs each, and are compared as `report
     --baseline` compares them. `gate --no-change` makes a test of it.
     """
     observations = Observations()
@@ -58,4 +58,6 @@ def findings_of(
     latest = changes.since(observations, choice.since_ns)
     settings = choice.settings
     samples = recording.samples_by_agent(choice.since_ns)
-    return changes.detected(latest, settings.change, pinned_by(settings), choice.agents, samples)
+    pinned = pinned_by(settings)
+    found = changes.detected(latest, settings.change, pinned, choice.agents, samples)
+    return changes.with_shifts(found, lambda key: recording.window(key, choice.since_ns))

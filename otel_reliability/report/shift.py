@@ -16,6 +16,7 @@ from otel_reliability.model.row import Row
 from otel_reliability.report.text import count
 from otel_reliability.report.view import End, FailureShift, Instant
 from otel_reliability.statistics.cut import best_cut
+from otel_reliability.windows.window import AgentWindow
 
 MAX_RUNS: Final = 500
 """Runs that are examined, the newest: the test takes some 20 ms for so many."""
@@ -65,6 +66,14 @@ def shift_of(ends: Sequence[End], *, outcomes_known: bool) -> FailureShift | Non
         other_work=_is_other_work(before, after),
         sentence=_sentence(failed, (len(before), len(after)), by_error=by_error),
     )
+
+
+def shift_of_window(window: AgentWindow) -> FailureShift | None:
+    """Return the shift of failures in the runs of a window."""
+    outcomes_known = window.reading("success_rate").value is not None
+    undisturbed = [row for row in window.rows() if row.undisturbed]
+    ends = ends_of(undisturbed, outcomes_known=outcomes_known)
+    return shift_of(ends, outcomes_known=outcomes_known)
 
 
 def about_shift(shift: FailureShift) -> str:

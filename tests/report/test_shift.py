@@ -128,3 +128,14 @@ def test_the_chart_of_failures_stands_where_runs_fail(tmp_path: Path) -> None:
     assert page.index("Failed runs over time") < page.index("Score over time")
     assert 'aria-label="Failed runs over time. 20 of 40 runs failed"' in page
     assert "Failed runs over time" not in report_file.render(works)
+
+
+@pytest.mark.parametrize("command", [["change"], ["gate", "--no-change"]])
+def test_change_and_its_gate_note_since_when_an_agent_fails(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: list[str]
+) -> None:
+    file = write_otlp(tmp_path / "spans.jsonl", erring(BREAKS))
+    page = " ".join(call(capsys, *command, file).out.split())
+
+    assert "no result: 40 of the 60 observations that a baseline takes" in page
+    assert f"failures alone: {ALL_FAIL}: {SINCE}" in page
