@@ -459,6 +459,17 @@ def otlp_of(document: object) -> object:
     return _renamed(given)
 
 
+def request_of_spans(document: object) -> object:
+    """Return spans that were taken out of a request, as a request: a list of them, the list of an
+    object, or a single one. Who sent them is not known.
+
+    >>> request_of_spans({"spans": [{"name": "chat"}]})
+    {'resourceSpans': [{'scopeSpans': [{'spans': [{'name': 'chat'}]}]}]}
+    """
+    spans = items(document) or items(record(document).get("spans")) or [document]
+    return {"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]}
+
+
 def _renamed(value: Any) -> Any:
     if items(value) is value:
         return [_renamed(item) for item in items(value)]

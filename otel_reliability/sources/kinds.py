@@ -29,7 +29,7 @@ from otel_reliability.model.span import RawSpan
 from otel_reliability.sources import from_plain
 from otel_reliability.sources.batch import Batch, Malformed, Reason
 from otel_reliability.sources.chunks import STDIN, Chunks, MemberChunks, Progress, head_of
-from otel_reliability.sources.lines import LONGEST, documents
+from otel_reliability.sources.lines import LONGEST, documents, split
 from otel_reliability.sources.otlp_json import (
     decode_lines,
     decode_request,
@@ -130,6 +130,9 @@ def _documents_in(text: bytes) -> Iterator[Any]:
             return
 
 
+_NO_KIND: Final = frozenset({Reason.SHAPE, Reason.JSON})
+
+
 def _decode_unknown(name: str, pieces: Iterable[bytes], longest: int) -> Numbered:
     """Read lines as OTLP-JSON. Where none of several is any, one problem stands for all of them."""
     held: list[tuple[int, Batch]] = []
@@ -142,7 +145,7 @@ def _decode_unknown(name: str, pieces: Iterable[bytes], longest: int) -> Numbere
             return
         if len(held) == MAX_UNKNOWN:
             break
-    if len(held) == 1 and held[0][1].malformed[0].reason is not Reason.SHAPE:
+    if len(held) == 1 and held[0][1].malformed[0].reason not in _NO_KIND:
         yield from held
     elif held:
         first = held[0][1].malformed[0]
@@ -154,6 +157,32 @@ def _decode_unknown(name: str, pieces: Iterable[bytes], longest: int) -> Numbere
 
 def _protobuf_json(document: object) -> Batch:
     return decode_request(from_plain.otlp_of(document))
+
+
+def _bare_spans(document: object) -> Batch:
+    return decode_request(from_plain.otlp_of(from_plain.request_of_spans(document)))
+
+
+def _container_log(name: str, pieces: Iterable[bytes], longest: int) -> Numbered:
+    """Read what a container printed, out of the log of its runtime."""
+    yield from read_pieces(name, _printed(pieces, longest), longest)
+
+
+def _printed(pieces: Iterable[bytes], longest: int) -> Iterator[bytes]:
+    """Yield the output in the lines of Docker's log, or of one in the form of Kubernetes (CRI). A
+    part of a long line has no line feed, or the mark `P`.
+    """
+    for line in split(pieces, longest):
+        text = line.text or b""
+        if found := _CRI.match(text):
+            yield found[2] + (b"\n" if found[1] == b"F" else b"")
+            continue
+        try:
+            printed = record(msgspec.json.decode(text)).get("log")
+        except (msgspec.DecodeError, RecursionError):
+            continue  # the last line may be cut off
+        if isinstance(printed, str):
+            yield printed.encode("utf-8", "replace")
 
 
 _SIZE: Final = struct.Struct(">I")
@@ -305,6 +334,30 @@ _NO_TIMES: Final = "it holds messages without spans or times; " + _BY_OTLP
 
 _AS_FILE: Final = "name the file, or its folder: several files may hold one session"
 
+_OF_STORES: Final = (
+    ("spans of Datadog", ("trace_id", "span_id", "resource_name")),
+    ("spans of Datadog", ("trace_id", "span_id", "ml_app")),
+    ("spans of Datadog's agent", ("trace_id", "span_id", "parent_id", "resource", "metrics")),
+    ("traces of AWS X-Ray", ("Traces", "Segments", "Document")),
+    ("a segment of AWS X-Ray", ("trace_id", "id", "start_time", "end_time", "name")),
+    ("traces of Google Cloud Trace", ("projectId", "traceId")),
+    ("events of Honeycomb", ("trace.trace_id", "trace.span_id")),
+    ("documents of Elastic APM", ("processor", "trace", "transaction")),
+    ("documents of Elasticsearch", ("@timestamp", "trace_id", "span_id")),
+    ("a transaction of Sentry", ("contexts", "spans", "start_timestamp", "op")),
+    ("events of New Relic", ("trace.id", "entity.name")),
+    ("rows of Application Insights", ("operation_Id", "timestamp")),
+    ("rows of Application Insights", ("tables", "columns", "rows")),
+    ("rows of ClickHouse", ("TraceId", "SpanId", "SpanName", "Duration")),
+    ("spans of SigNoz", ("trace_id", "span_id", "durationNano")),
+    ("spans of OpenObserve", ("trace_id", "span_id", "operation_name", "service_name")),
+    ("an answer that Grafana shows", ("results", "frames", "schema")),
+    ("spans of Braintrust", ("span_id", "root_span_id", "span_attributes")),
+    ("requests that LiteLLM logged", ("call_type", "response_cost")),
+    ("requests that Helicone logged", ("request_body", "response_body")),
+)
+"""Exports of stores that are not read, by keys."""
+
 ARCHIVES: Final = (
     FileKind("a zip archive", begins=(b"PK\x03\x04",), read=_zip),
     FileKind("a tar archive", begins=(b"ustar",), at=257, read=_tar),
@@ -325,7 +378,25 @@ KINDS: Final[tuple[FileKind, ...]] = (
         begins=(b"SQLite format 3\0",),
         remedy="a store's own: otel-reliability fetch phoenix or fetch mlflow reads its server",
     ),
-    FileKind("a web page", begins=(b"<!DOCTYPE", b"<!doctype", b"<html"), remedy=_FROM_STORE),
+    FileKind(
+        "data that is compressed twice",
+        begins=(b"\x1f\x8b", b"\x28\xb5\x2f\xfd"),
+        remedy="decompress it once: gunzip or unzstd FILE",
+    ),
+    FileKind(
+        "UTF-16 without a byte order mark",
+        begins=(b"{\0", b"[\0"),
+        remedy="iconv -f UTF-16LE -t UTF-8 FILE | otel-reliability report -",
+    ),
+    FileKind(
+        "a web page",
+        begins=(b"<!DOCTYPE", b"<!doctype", b"<html", b"<HTML"),
+        remedy="a server sent it instead of data; " + _FROM_STORE,
+    ),
+    FileKind("XML", begins=(b"<?xml",), remedy=_BY_OTLP),
+    FileKind(
+        "the log of a container (Docker)", keys=("log", "stream", "time"), read=_container_log
+    ),
     FileKind(
         "requests of OTLP before version 0.15 (instrumentationLibrarySpans)",
         keys=("resourceSpans", "instrumentationLibrarySpans"),
@@ -357,6 +428,12 @@ KINDS: Final[tuple[FileKind, ...]] = (
         keys=("resource", "scopeSpans"),
         without=("resourceSpans",),
         read=_each_document(_protobuf_json),
+    ),
+    FileKind(
+        "a trace that Grafana shows",
+        keys=("traceID", "spanID", "operationName", "serviceName"),
+        without=("processID", "process", "references"),
+        remedy="read it from the store: otel-reliability fetch tempo or fetch jaeger --since 7d",
     ),
     FileKind(
         "traces of Jaeger",
@@ -439,6 +516,22 @@ KINDS: Final[tuple[FileKind, ...]] = (
     FileKind(
         "LangSmith runs", keys=("run_type", "dotted_order"), remedy=_FETCH.format("langsmith")
     ),
+    FileKind(
+        "a table of Langfuse traces",
+        keys=("userId", "sessionId", "release", "input", "output"),
+        remedy=_FETCH.format("langfuse"),
+    ),
+    FileKind(
+        "a table of LangSmith runs",
+        keys=("run_type", "start_time", "inputs"),
+        remedy=_FETCH.format("langsmith"),
+    ),
+    FileKind(
+        "MLflow traces",
+        keys=("traces", "request_id", "experiment_id"),
+        remedy=_FETCH.format("mlflow"),
+    ),
+    FileKind("an MLflow trace", keys=("info", "trace_location"), remedy=_FETCH.format("mlflow")),
     FileKind("rows of Logfire", keys=("start_timestamp", "span_name"), remedy=_FROM_STORE),
     FileKind("calls of Weave", keys=("op_name", "project_id", "started_at"), remedy=_FROM_STORE),
     FileKind("spans of Opik", keys=("parent_span_id", "type", "usage"), remedy=_FROM_STORE),
@@ -462,7 +555,21 @@ KINDS: Final[tuple[FileKind, ...]] = (
         remedy="add openinference-instrumentation-openai-agents; " + _BY_OTLP,
     ),
     FileKind("a LangGraph state", keys=("values", "messages", "config"), remedy=_NO_TIMES),
+    *(FileKind(name, keys=keys, remedy=_FROM_STORE) for name, keys in _OF_STORES),
+    FileKind("events of Chrome's tracing", keys=("traceEvents",), remedy=_BY_OTLP),
+    FileKind(
+        "OTLP spans without their resource",
+        keys=("traceId", "spanId", "startTimeUnixNano"),
+        without=("resourceSpans",),
+        read=_each_document(_bare_spans),
+    ),
     FileKind("chat messages", keys=("messages", "role"), remedy=_NO_TIMES),
+    FileKind(
+        "chat messages",
+        keys=("role", "content"),
+        without=("resourceSpans", "sessionId", "session_id"),
+        remedy=_NO_TIMES,
+    ),
     FileKind(
         "the stream of codex exec --json",
         keys=("type", "thread_id"),
@@ -483,6 +590,9 @@ KINDS: Final[tuple[FileKind, ...]] = (
     ),
 )
 
+_CRI: Final = re.compile(
+    rb"\d{4}-\d\d-\d\dT\S{8,40} std(?:out|err) ([PF])(?::\S*)? (.*)", re.DOTALL
+)
 _PREFIXED: Final = re.compile(
     rb'^[^{\n]{1,400}(\{"(?:resourceSpans|resource)".*)(\n?)', re.MULTILINE
 )
@@ -514,8 +624,17 @@ PRINTED: Final = (
         re.compile(rb"'[^'\n]{1,200}' : [0-9a-f]{32} [0-9a-f]{16} [A-Z]+ \[tracer: "),
         FileKind("spans that the SDK for Java printed (LoggingSpanExporter)", remedy=_BY_COLLECTOR),
     ),
+    (
+        re.compile(rb'\A\s*\{\s*"(?:errors?|detail|message)"\s*:.{0,2000}\Z', re.DOTALL),
+        FileKind(
+            "an error that a server answered",
+            remedy="check the address and the key that it was asked with",
+        ),
+    ),
+    (re.compile(rb"\0"), FileKind("binary data", remedy=_BY_OTLP)),
 )
-"""Output of SDKs and the Collector for people, by a pattern of each."""
+"""Output of SDKs, the Collector and servers for people, by a pattern of each."""
+CONTAINER_LOG: Final = FileKind("the log of a container (CRI)", read=_container_log)
 PREFIXED_LINES: Final = FileKind(
     "OTLP-JSON with other text before each line",
     remedy="remove it: sed 's/^[^{]*//' FILE | otel-reliability report -",
@@ -592,6 +711,8 @@ def _binary_kind(head: bytes) -> FileKind | None:
 
 
 def _prefixed_kind(head: bytes) -> FileKind | None:
+    if _CRI.match(head):
+        return CONTAINER_LOG
     found = None if _LINE_OF_JSON.search(head) else _PREFIXED.search(head)
     if found is None:
         return None

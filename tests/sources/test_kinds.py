@@ -197,6 +197,10 @@ def zipkin_without_endpoints() -> str:
         lambda: "".join(json.dumps([line]) + "\n" for line in lines_of(OTLP)),
         elastic,
         zipkin_without_endpoints,
+        lambda: "".join(docker(line) for line in texts_of(OTLP)),
+        lambda: "".join(kubernetes(line) for line in texts_of(OTLP)),
+        lambda: "".join(json.dumps(span) + "\n" for span in spans_of(OTLP)),
+        lambda: json.dumps({"spans": spans_of(OTLP)}, indent=2),
     ],
 )
 def test_neighbours_of_known_kinds_give_the_same_runs(
@@ -211,6 +215,37 @@ def test_neighbours_of_known_kinds_give_the_same_runs(
     assert [run.path for run in found] == [run.path for run in wanted]
     assert [run.tokens for run in found] == [run.tokens for run in wanted]
     assert [run.ended_in_error for run in found] == [run.ended_in_error for run in wanted]
+
+
+def texts_of(name: str) -> list[str]:
+    return [json.dumps(line) for line in lines_of(name)]
+
+
+def spans_of(name: str) -> list[Any]:
+    return [
+        span
+        for line in lines_of(name)
+        for resource in line["resourceSpans"]
+        for scope in resource["scopeSpans"]
+        for span in scope["spans"]
+    ]
+
+
+def parts_of(line: str) -> list[str]:
+    """A line as a runtime of containers cuts it."""
+    return [line[at : at + 4_000] for at in range(0, len(line), 4_000)]
+
+
+def docker(line: str) -> str:
+    common = {"stream": "stdout", "time": "2026-11-01T10:00:00.1Z"}
+    return "".join(json.dumps({"log": part, **common}) + "\n" for part in parts_of(line + "\n"))
+
+
+def kubernetes(line: str) -> str:
+    parts = parts_of(line)
+    marks = ["P"] * (len(parts) - 1) + ["F"]
+    begin = "2026-11-01T10:00:00.123456789Z stdout"
+    return "".join(f"{begin} {mark} {part}\n" for mark, part in zip(marks, parts, strict=True))
 
 
 ID = "5b8aa5a2d2c872e8321cf37308d69df2"
@@ -241,6 +276,29 @@ ID = "5b8aa5a2d2c872e8321cf37308d69df2"
         ('[{"sessionId": "1", "messageId": 0, "message": "x"}]', "prompts", "~/.gemini/tmp"),
         ("2026 INFO hello\n" * 400, "none of 400 lines", "otel_reliability.record"),
         ('{"hello": 1}', "no kind of file that is known", "otel_reliability.record"),
+        (
+            f'[{{"traceID": "{ID}", "spanID": "1", "operationName": "", "serviceName": ""}}]',
+            "Grafana",
+            "fetch tempo",
+        ),
+        (
+            "id,timestamp,userId,sessionId,release,input,output\n1,2,3,4,5,6,7\n",
+            "Langfuse",
+            "fetch",
+        ),
+        ("id,run_type,start_time,inputs\n1,2,3,4\n", "LangSmith runs", "fetch langsmith"),
+        ('{"info": {"trace_id": "1", "trace_location": {}}}', "MLflow", "fetch mlflow"),
+        ('[{"trace.trace_id": "1", "trace.span_id": "2"}]', "Honeycomb", "Collector"),
+        ('{"Traces": [{"Segments": [{"Document": "{}"}]}]}', "X-Ray", "Collector"),
+        ('{"projectId": "p", "traceId": "1", "spans": []}', "Google Cloud", "Collector"),
+        ('{"trace_id": "1", "span_id": "2", "resource_name": "x"}', "Datadog", "Collector"),
+        ('[{"role": "user", "content": "Hello."}]', "chat messages", "without spans"),
+        ('{"detail": "Not authenticated"}', "an error", "the key"),
+        ('<?xml version="1.0"?><Error/>', "XML", "otel_reliability.record"),
+        ("# Notes", "no kind of file that is known", "otel_reliability.record"),
+        (b"\x89PNG\r\n\x1a\n\0\0", "binary data", "otel_reliability.record"),
+        ('{"resourceSpans": []}\n'.encode("utf-16-le"), "UTF-16", "iconv"),
+        (gzip.compress(gzip.compress(b"{}")), "twice", "gunzip"),
         (b"BZh91AY&SY", "bzip2", "bunzip2"),
         (b"\xfd7zXZ\0\0", "xz", "unxz"),
     ],
