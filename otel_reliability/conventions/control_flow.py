@@ -121,7 +121,7 @@ _REJECTING: Final = re.compile(
     r"\b(not approved|(rejected|denied|declined) by (the )?user)\b",
     re.IGNORECASE | re.DOTALL,
 )
-"""What OpenAI Agents write, among other words, of a call that a person refused."""
+"""Words of OpenAI Agents, among others, about a call that a person refused."""
 _WRAPPERS: Final = re.compile(
     r"(.*[.:/$])?((Completion|Execution|Aggregate|TargetInvocation|Application|Activity)?"
     r"(Error|Exception)|RuntimeError|RuntimeException)"

@@ -42,7 +42,7 @@ _NO_NAMES: Final = frozenset(
     {"undefined", "unknown", "null", "none", "nan", "n/a", "[object object]"}
 )
 _NO_SERVICE: Final = "unknown_service"
-"""What SDKs call a service without a name, followed by that of its program."""
+"""Name that SDKs give to a service without one, followed by that of its program."""
 
 
 def is_no_name(text: str) -> bool:

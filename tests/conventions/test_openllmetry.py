@@ -258,3 +258,25 @@ def test_steps_whose_agent_was_never_exported_name_their_session() -> None:
     )
 
     assert (found.session_id, found.path, found.incomplete) == ("s1", ("pay",), True)
+
+
+@pytest.mark.parametrize(("named", "path"), [("search", ("search",)), ("DynamicTool", None)])
+def test_of_langchain_for_javascript_the_operation_decides(
+    named: str, path: tuple[str, ...] | None
+) -> None:
+    """A tool says that it is a task, mostly by its class, and an agent that it is a workflow."""
+
+    def seen(operation: str, number: int, kind: str, **facts: str) -> RawSpan:
+        told = {key.replace("__", "."): value for key, value in facts.items()}
+        attributes = {KIND: kind, "gen_ai.operation.name": operation, **told}
+        scope = "@traceloop/instrumentation-langchain"
+        return span(number, 9, attributes=attributes, scope=scope, start=number, end=number + 0.5)
+
+    agent = seen("invoke_agent", 1, "workflow", gen_ai__agent__name="AgentExecutor")
+    found = run(
+        span(9, attributes={KIND: "workflow", NAME: "support"}, end=9),
+        agent,
+        seen("workflow", 2, "workflow", traceloop__workflow__name="RunnableSequence"),
+        seen("execute_tool", 3, "task", traceloop__entity__name=named),
+    )
+    assert (found.key.agent, found.path) == ("AgentExecutor", path)

@@ -50,4 +50,4 @@ def test_spreadsheet_runs_no_name(name: str) -> None:
         text = running.get("ui", "/api/v1/agents?format=csv").body.decode()
 
     [row] = csv.DictReader(io.StringIO(text, newline=""))
-    assert row["agent"] == f"'{name}"
+    assert row["agent"] == f"'{name.strip()}"

@@ -1,7 +1,8 @@
 """OpenLLMetry / Traceloop: spans that carry `traceloop.span.kind`, and its model spans of the
 generations before 0.50.
 
-Source: traceloop/openllmetry, semconv-ai 0.5.1, instrumentations 0.40 to 0.62.
+Source: traceloop/openllmetry, semconv-ai 0.5.1, instrumentations 0.40 to 0.62, and that of
+LangChain for JavaScript of 2026.
 """
 
 from __future__ import annotations
@@ -44,6 +45,11 @@ CREW_ROLE: Final = "crewai.agent.role"
 COMPLETION: Final = "gen_ai.completion."
 
 LANGCHAIN: Final = "opentelemetry.instrumentation.langchain"
+LANGCHAIN_JS: Final = "@traceloop/instrumentation-langchain"
+TOOL_CLASSES: Final = frozenset(
+    {"DynamicStructuredTool", "DynamicTool", "StructuredTool", "Tool", "unknown"}
+)
+"""Classes that LangChain for JavaScript names in the place of most tools."""
 OPENAI_AGENTS: Final = "opentelemetry.instrumentation.openai_agents"
 """Q37: agent and workflow spans of this scope end OK although the run died."""
 
@@ -68,6 +74,8 @@ class OpenLLMetry(Convention):
         """Read by Traceloop's kind; without one, CrewAI's crew and the older model spans are
         recognized.
         """
+        if span.scope.startswith(LANGCHAIN_JS):
+            return _langchain_js(span)
         kind = span.get(SPAN_KIND)
         if kind is None:
             kind = _normalized_kind(span)
@@ -94,6 +102,25 @@ def _normalized_kind(span: SpanView) -> str | None:
         return None
     suffix = span.name.rpartition(".")[2]
     return suffix if suffix in KINDS else None
+
+
+def _langchain_js(span: SpanView) -> Answer | None:
+    """In JavaScript the operation decides: a tool is a task too, an agent a workflow. Chains are
+    siblings of what they contain, so none is a root.
+    """
+    operation = span.get(genai.OPERATION)
+    if operation == "execute_tool":
+        named = values.text(span.get(ENTITY_NAME))
+        name = None if named in TOOL_CLASSES else named
+        return Answer(
+            Kind.TOOL,
+            genai.one_call(span, name, None, own_value(ENTITY_INPUT), own_value(ENTITY_OUTPUT)),
+            session=SESSION,
+        )
+    if operation == "invoke_agent":
+        named = langchain.graph_name(span.get(genai.AGENT_NAME))
+        return Answer(Kind.AGENT, InvocationFacts(name=named), session=SESSION)
+    return None if operation in genai.MODEL_OPERATIONS else NOTHING
 
 
 def _without_kind(span: SpanView) -> Answer | None:
