@@ -41,8 +41,6 @@ PATIENCE_MS: Final = 60_000
 SETTLING_MS: Final = 1_000
 """Until charts are drawn."""
 COLUMNS: Final = 84
-REST: Final = "Runs unlike the others"
-"""Where the picture of the terminal ends."""
 
 
 class Shot(NamedTuple):
@@ -89,19 +87,22 @@ def _report(spans: Path, *options: str) -> str:
         "-m",
         "otel_reliability.cli",
         "report",
-        str(spans),
+        spans.name,
         "--quiet",
         *options,
     )
     env = {**os.environ, "FORCE_COLOR": "1", "COLORTERM": "truecolor", "COLUMNS": str(COLUMNS)}
     # our own program
-    return subprocess.run(command, env=env, stdout=subprocess.PIPE, text=True, check=True).stdout  # noqa: S603
+    done = subprocess.run(  # noqa: S603
+        command, cwd=spans.parent, env=env, stdout=subprocess.PIPE, text=True, check=True
+    )
+    return done.stdout
 
 
 def drawn(told: str) -> str:
-    """What the report says on a terminal, down to where its parts are explained, as a drawing."""
+    """What the report says on a terminal, as a drawing."""
     console = Console(file=io.StringIO(), record=True, width=COLUMNS)
-    console.print(Text.from_ansi(told.partition(REST)[0].rpartition("\n")[0]))
+    console.print(Text.from_ansi(told.rstrip("\n")))
     title = f"otel-reliability report spans.jsonl --agent {AGENT}"
     return FONTS.sub("", console.export_svg(title=title, theme=MONOKAI, unique_id="report"))
 

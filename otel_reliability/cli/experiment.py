@@ -297,7 +297,8 @@ def command(
         write(json.render(_document(experiment, checked)))
     else:
         if report.agents:
-            show(lambda console: terminal.render(report, console))
+            source = shlex.quote(str(out))
+            show(lambda console: terminal.render(report, console, source=source))
         show(lambda console: _conclude(experiment, checked, out, console))
     sys.exit(_exit_code(experiment, checked))
 
