@@ -261,7 +261,7 @@ def agent_view(source: AgentSource, settings: Settings, max_runs_for_intervals: 
     why = why_runs_fail(source.samples)
     outcomes_known = success_rate is not None
     ends = ends_of(undisturbed, outcomes_known=outcomes_known)
-    shift = shift_of(ends, outcomes_known=outcomes_known)
+    shift = shift_of(ends, len(undisturbed), outcomes_known=outcomes_known)
     tasks_that_fail = failing_tasks(undisturbed, by_error=why.question is ERRING)
     distances = path_distances(sample, source.window.path_distances)
     view = AgentView(

@@ -8,7 +8,8 @@ This is one test of the runs that a report is about, of failures alone, which ne
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import takewhile
+from itertools import groupby
+from math import prod
 from typing import Final
 
 from otel_reliability.change.sentences import moment
@@ -48,8 +49,10 @@ def ends_of(undisturbed: Sequence[Row], *, outcomes_known: bool) -> list[End]:
     return found
 
 
-def shift_of(ends: Sequence[End], *, outcomes_known: bool) -> FailureShift | None:
-    """Return the shift of failures in these runs; None where there is none beyond chance."""
+def shift_of(ends: Sequence[End], runs: int, *, outcomes_known: bool) -> FailureShift | None:
+    """Return the shift of failures in these runs, of so many in all; None where there is none
+    beyond chance.
+    """
     cut = best_cut([one.failed for one in ends])
     if cut is None or cut.p > LEVEL:
         return None
@@ -64,7 +67,12 @@ def shift_of(ends: Sequence[End], *, outcomes_known: bool) -> FailureShift | Non
         p=cut.p,
         by_error=by_error,
         other_work=_is_other_work(before, after),
-        sentence=_sentence(failed, (len(before), len(after)), by_error=by_error),
+        sentence=_sentence(
+            failed,
+            (len(before), len(after)),
+            by_error=by_error,
+            all_known=is_all_known(ends, runs),
+        ),
     )
 
 
@@ -73,7 +81,12 @@ def shift_of_window(window: AgentWindow) -> FailureShift | None:
     outcomes_known = window.reading("success_rate").value is not None
     undisturbed = [row for row in window.rows() if row.undisturbed]
     ends = ends_of(undisturbed, outcomes_known=outcomes_known)
-    return shift_of(ends, outcomes_known=outcomes_known)
+    return shift_of(ends, len(undisturbed), outcomes_known=outcomes_known)
+
+
+def is_all_known(ends: Sequence[End], runs: int) -> bool:
+    """Return whether it is known of each of the newest of so many runs how it ended."""
+    return len(ends) == min(runs, MAX_RUNS)
 
 
 def about_shift(shift: FailureShift) -> str:
@@ -97,26 +110,59 @@ def since_when(shift: FailureShift) -> str:
     return f"{since}, {more} runs fail ({chance} over all moments){other}"
 
 
-def streak_of(ends: Sequence[End]) -> int:
-    """Return how many of the latest runs failed one after another; 0 for a few of them, and where
-    all runs did.
+def about_streak(ends: Sequence[End]) -> str:
+    """Return which runs failed one after another: the latest, else the most in a row where that is
+    beyond chance. Empty for a few of them, and where all runs did.
+
+    >>> ends = [End("", 0, 0, at + 1, 20 <= at < 30, None, None) for at in range(50)]
+    >>> about_streak(ends)
+    '10 runs failed, one after another: from run 21, 1970-01-01 00:00 UTC, to run 30, 1970-01-01
+    00:00 UTC'
+    >>> about_streak(ends[:30]), about_streak(ends[20:30])
+    ('the latest 10 runs failed, one after another', '')
     """
-    streak = sum(1 for _ in takewhile(lambda one: one.failed, reversed(ends)))
-    return 0 if streak < MIN_STREAK or streak == len(ends) else streak
+    streaks = [list(group) for failed, group in groupby(ends, lambda one: one.failed) if failed]
+    if not streaks or len(streaks[-1]) == len(ends):
+        return ""
+    latest = streaks[-1]
+    if latest[-1] is ends[-1] and len(latest) >= MIN_STREAK:
+        return f"the latest {len(latest):,} runs failed, one after another"
+    longest = max(streaks, key=len)
+    chance = _chance_of_streak(len(longest), sum(map(len, streaks)), len(ends))
+    if len(longest) < MIN_STREAK or chance > LEVEL:
+        return ""
+    first, last = longest[0], longest[-1]
+    return (
+        f"{len(longest):,} runs failed, one after another: from run {first.number:,}, "
+        f"{moment(first.start_ns)}, to run {last.number:,}, {moment(last.start_ns)}"
+    )
 
 
-def _sentence(failed: tuple[int, int], runs: tuple[int, int], *, by_error: bool) -> str:
+def _chance_of_streak(length: int, failed: int, runs: int) -> float:
+    """Return a bound of the probability of so many failures in a row if the same failures came in
+    random order: that of any one position, times their number.
+    """
+    each = prod((failed - at) / (runs - at) for at in range(length))
+    return min(1.0, (runs - length + 1) * each)
+
+
+def _sentence(
+    failed: tuple[int, int], runs: tuple[int, int], *, by_error: bool, all_known: bool = True
+) -> str:
     """Return both sides, the later one first.
 
     >>> _sentence((0, 20), (20, 20), by_error=False)
     'all of the latest 20 runs failed, none of the 20 before'
     >>> _sentence((18, 1), (20, 30), by_error=True)
     '1 of the latest 30 runs ended in an error, 18 of the 20 before'
+    >>> _sentence((0, 5), (9, 5), by_error=False, all_known=False)
+    'all of the latest 5 runs with a known outcome failed, none of the 9 before'
     """
     what = "ended in an error" if by_error else "failed"
     before, after = (_some(*side) for side in zip(failed, runs, strict=True))
     earlier = f"{before} of the {runs[0]:,} before"
-    return f"{after} of the latest {count(runs[1], 'run')} {what}, {earlier}"
+    latest = count(runs[1], "run") + ("" if all_known else " with a known outcome")
+    return f"{after} of the latest {latest} {what}, {earlier}"
 
 
 def _some(failed: int, runs: int) -> str:

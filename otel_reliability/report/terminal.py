@@ -241,7 +241,7 @@ def _score_lines(agent: AgentView) -> RenderableType:
 def _history(agent: AgentView) -> Iterator[Text]:
     shares = failed_shares(agent.ends, HISTORY_WIDTH)
     if shares:
-        about = f"  {words.about_ends(agent.ends)}"
+        about = f"  {words.about_ends(agent)}"
         yield Text.assemble("failed over time ", (f"▕{bars(shares)}▏", "bold"), (about, "dim"))
     scores = [point.score for point in agent.history]
     chart = sparkline(scores, HISTORY_WIDTH)

@@ -23,7 +23,7 @@ from otel_reliability.metrics.success.verdict import Verdict, most_calls_fail
 from otel_reliability.model.reading import MetricSpec, Reading
 from otel_reliability.model.row import Row
 from otel_reliability.report.findings import MANY_FAILED_CALLS
-from otel_reliability.report.shift import since_when, streak_of
+from otel_reliability.report.shift import about_streak, is_all_known, since_when
 from otel_reliability.report.text import (
     MINUS,
     clean,
@@ -38,7 +38,6 @@ from otel_reliability.report.view import (
     AgentComparison,
     AgentView,
     ComparedReading,
-    End,
     ReadingView,
     ReportView,
     RequestGroup,
@@ -123,19 +122,29 @@ def meaning(agent: AgentView) -> str:
     """Return the verdict as a sentence: whether the agent succeeds, and how alike its runs are, or
     why that is not known.
     """
-    success = _with_failed_calls(
-        success_words(agent.metrics["success_rate"], agent.metrics["error_rate"]), agent
-    )
+    success = _with_failed_calls(_success(agent), agent)
     if agent.shift is not None:
         success = f"{agent.shift.sentence}; {success}"
     alike = _alike(agent)
     if agent.verdict is Verdict.FAILING:
         return f"{failing_words(agent.metrics['objective'])}: {success}; {alike or 'no score'}."
     parts = [alike or clean(agent.score_note, 300), success]
-    if agent.tier is not None and agent.grade is not agent.tier:
+    is_worse = agent.shift is not None and agent.shift.is_worse
+    if is_worse or (agent.tier is not None and agent.grade is not agent.tier):
         parts.reverse()  # the worse of the two comes first
     sentence = "; ".join(parts)
     return f"{sentence[:1].upper()}{sentence[1:]}."
+
+
+def _success(agent: AgentView) -> str:
+    """Return how often the agent succeeds; where only failures are known, and more than the errors
+    show, how many.
+    """
+    success, errors = agent.metrics["success_rate"], agent.metrics["error_rate"]
+    ended = round((errors.value or 0.0) * errors.runs)
+    if success.value is None and agent.known > ended:
+        return f"{agent.known:,} of {count(agent.runs, 'run')} failed, no success is known"
+    return success_words(success, errors)
 
 
 def failing_words(objective: Reading | ReadingView) -> str:
@@ -353,18 +362,19 @@ def about_errors(agent: AgentView) -> str:
 
 
 def about_failures(agent: AgentView) -> str:
-    """Return since when runs fail, or no longer do; else how many of the latest runs failed one
-    after another. Empty where neither is known.
+    """Return since when runs fail, or no longer do; else which of them failed one after another.
+    Empty where neither is known.
     """
     if agent.shift is not None:
         return since_when(agent.shift)
-    streak = streak_of(agent.ends)
-    return f"the latest {streak:,} runs failed, one after another" if streak else ""
+    return about_streak(agent.ends)
 
 
-def about_ends(ends: Sequence[End]) -> str:
-    """Return how many of the runs of a chart failed."""
-    return f"{sum(one.failed for one in ends):,} of {count(len(ends), 'run')} failed"
+def about_ends(agent: AgentView) -> str:
+    """Return how many of the runs of its chart failed."""
+    failed = sum(one.failed for one in agent.ends)
+    known = "" if is_all_known(agent.ends, agent.runs) else " with a known outcome"
+    return f"{failed:,} of {count(len(agent.ends), 'run')}{known} failed"
 
 
 def about_cost(agent: AgentView) -> str:

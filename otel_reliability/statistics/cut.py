@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 Floats: TypeAlias = NDArray[np.float64]
 Counts: TypeAlias = NDArray[np.int64]
 
-MIN_SIDE: Final = 5
-"""Runs on either side of a cut."""
+MIN_SIDE: Final = 3
+"""Runs on either side of a cut, at least."""
 HOPELESS: Final = 1.5
 """Gain in log-likelihood below which the best cut is no finding even if it were the only one: its
 p-value would be about 0.08.
@@ -43,7 +43,7 @@ def best_cut(failed: Sequence[bool]) -> Cut | None:
     >>> found = best_cut([False] * 5 + [True] * 5)
     >>> found.at, round(found.p * 252)  # the two orders that part them wholly
     (5, 2)
-    >>> best_cut([False, True] * 20), best_cut([True] * 40), best_cut([False] * 4 + [True] * 4)
+    >>> best_cut([False, True] * 20), best_cut([True] * 40), best_cut([False] * 2 + [True] * 3)
     (None, None, None)
 
     References: K. J. Worsley, *The power of likelihood ratio and cumulative sum tests for a change

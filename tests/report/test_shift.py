@@ -139,3 +139,46 @@ def test_change_and_its_gate_note_since_when_an_agent_fails(
 
     assert "no result: 40 of the 60 observations that a baseline takes" in page
     assert f"failures alone: {ALL_FAIL}: {SINCE}" in page
+
+
+def test_the_latest_runs_are_those_of_which_the_end_is_known(tmp_path: Path) -> None:
+    spans: list[RawSpan] = []
+    for number in range(60):
+        success = None if number % 3 else number < 30
+        spans += run_spans(number + 1, "lookup", success=success)
+    found = agent_of(tmp_path, spans)
+
+    assert found.shift is not None
+    assert found.shift.sentence == (
+        "all of the latest 10 runs with a known outcome failed, none of the 10 before"
+    )
+    assert words.about_ends(found) == "10 of 20 runs with a known outcome failed"
+
+
+def test_an_outage_that_is_over_is_named(tmp_path: Path) -> None:
+    ends = [False] * 20 + [True] * 10 + [False] * 20
+
+    [outage] = failures_of(agent_of(tmp_path, erring(ends)))
+    assert outage == (
+        "10 runs failed, one after another: from run 21, 2023-11-14 22:48 UTC, to run 30, "
+        "2023-11-14 23:03 UTC"
+    )
+
+
+def test_a_few_failures_at_the_end_are_a_shift(tmp_path: Path) -> None:
+    found = agent_of(tmp_path, erring([False] * 36 + [True] * 4))
+
+    assert found.shift is not None
+    assert (found.shift.run, found.shift.sentence) == (
+        37,
+        "all of the latest 4 runs ended in an error, none of the 36 before",
+    )
+    assert words.meaning(found).startswith("All of the latest 4 runs ended in an error")
+
+
+def test_failures_without_an_error_are_counted_where_no_success_is_known(tmp_path: Path) -> None:
+    spans = [
+        x for n in range(1, 21) for x in run_spans(n, "a", success=False if n % 4 == 0 else None)
+    ]
+
+    assert "5 of 20 runs failed, no success is known" in words.meaning(agent_of(tmp_path, spans))
