@@ -16,58 +16,38 @@ import gc
 import logging
 import sqlite3
 import time
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from functools import partial
 from typing import Any, Final, TypeVar
 
 from msgspec.structs import replace
 
-from otel_reliability.assembly.evaluations import WAIT
 from otel_reliability.assembly.memory import MAX_RUNS
 from otel_reliability.engine import MAX_UNREAD
 from otel_reliability.model.limit import Limit
-from otel_reliability.model.record import (
-    Damaged,
-    agent_key,
-    evaluations_of,
-    pack,
-    pack_spans,
-    unpack,
-    unpack_run,
-    unpack_spans,
-)
+from otel_reliability.model.record import Damaged, agent_key, pack, unpack, unpack_run
 from otel_reliability.model.run import AgentKey, Run, RunChange, RunEvent
-from otel_reliability.model.span import AgentSpan, Evaluation, Subject, SubjectKind, TraceId
+from otel_reliability.model.span import Subject, SubjectKind
 from otel_reliability.service.decoded import Decoded
 from otel_reliability.service.state import State
+from otel_reliability.service.stored_requests import arrivals_of, insert, request_of
 from otel_reliability.state.clock import Clock, Moment
 from otel_reliability.state.directory import StateDirectory
-from otel_reliability.state.parts import (
-    FinalTraceRecords,
-    Item,
-    OpenTraces,
-    Retention,
-    StoredPart,
-    parts_of,
-)
+from otel_reliability.state.parts import FinalTraceRecords, Item, Retention, StoredPart, parts_of
+from otel_reliability.state.salvage import StoreOpener
+from otel_reliability.state.saving import ChangedRun, Save, StoredAgents, Unsaved, statements
 from otel_reliability.state.store import (
     COUNTS,
-    EVALUATIONS,
-    ORDER,
-    SPANS,
     TICK,
     Arrival,
-    OtherLayout,
     Statement,
     Store,
     Sync,
     Unavailable,
     Unreadable,
-    copy_table,
-    head_for,
 )
+from otel_reliability.state.stored_arrivals import StoredArrivals
 from otel_reliability.telemetry.guard import Guard
 from otel_reliability.telemetry.series_recording import SWEEP_INTERVAL_S
 
@@ -79,8 +59,6 @@ SAVE_INTERVAL_S: Final = 1.0
 """Seconds between two transactions that move final runs out of the arrivals, and between two
 recordings of counters.
 """
-RETRY_INTERVAL_S: Final = 1.0
-"""Seconds between two attempts to open the database."""
 READY_LOAD_S: Final = 1.0
 """Seconds that a restart spends on loading agents before it is ready; the others follow after."""
 LOAD_S: Final = 0.05
@@ -90,11 +68,6 @@ URGENT_LOAD_S: Final = 1.0
 for so long: less than a client does.
 """
 MAX_WAITING: Final = MAX_UNREAD // 2
-MAX_TICKS: Final = 10_000
-"""Moments stored; of more, every other one is deleted, and runs are closed a moment later when they
-are assembled again.
-"""
-
 _RESTORE: Final = Guard("bringing state back")
 _LOAD: Final = Guard("loading an agent")
 
@@ -193,33 +166,24 @@ class Persistent(Persistence):
         self.lost = self.refused = self.used = 0
         self._clock = clock
         self._directory = directory
+        self._opener = StoreOpener(directory, sync, clock)
         self._limit = limit
-        self._sync: Sync = sync
-        self._wait = WAIT + settings.assembly.idle_timeout + settings.assembly.reopen
         self._retention = Retention.of(settings)
         self._store: Store | None = None
-        self._seq = 0
-        self._position = 0
-        self._moment = clock.moment()
-        self._is_quiet = False
         self._has_changed = False
         self._final = FinalTraceRecords(
             state.engine.assembler, state.engine.now, settings.assembly.remember
         )
-        self._open = OpenTraces(state.engine.assembler, self._final, settings)
-        self._ticks: list[int] = []
-        self._evaluations: list[tuple[float, int]] = []
-        self._counts: list[int] = []
-        self._changed: dict[str, tuple[RunChange, Run]] = {}
-        self._agents: dict[AgentKey, int] = {}
-        self._last_agent = 0
-        self._removed: set[AgentKey] = set()
-        """Agents that were removed, and had no run since."""
-        self._gone: list[int] = []
-        self._pending: list[Statement] = []
+        self._arrivals = StoredArrivals(
+            state.engine.assembler, self._final, settings, clock.moment()
+        )
+        self._agents = StoredAgents(state.engine.agents, clock)
         self._parts = parts_of(
             state.engine, state.recording, state.logs, state.histories, state.groups
         )
+        self._unsaved = Unsaved(self._agents, self._arrivals, self._final, self._parts)
+        self._save: Save | None = None
+        """Taken, and not written yet."""
         state.engine.observers.append(self._observe)
         state.engine.outcomes.stored = self._named
         state.removers.append(self._remove)
@@ -247,13 +211,7 @@ class Persistent(Persistence):
         """Note that an agent was removed: what is stored of it goes with the next transaction, and
         its runs that are not final yet are not stored.
         """
-        self._removed.add(key)
-        self._changed = {
-            run_id: each for run_id, each in self._changed.items() if each[1].key != key
-        }
-        number = self._agents.pop(key, None)
-        if number is not None:
-            self._gone.append(number)
+        self._unsaved.remove(key)
         self._has_changed = True
 
     def _named(self, subject: Subject) -> list[Run]:
@@ -268,9 +226,11 @@ class Persistent(Persistence):
         with suppress(Unreadable):  # the next transaction finds out what is wrong with it
             rows = self._store.rows(question, subject.value, last)
             found = {run.run_id: run for run in self._intact(unpack_run, rows)}
-        for run_id in found.keys() & self._changed.keys():
-            change, found[run_id] = self._changed[run_id]
-            if change is RunChange.WITHDRAWN:
+        pending: Mapping[str, ChangedRun] = {} if self._save is None else self._save.runs
+        changes = {**pending, **self._unsaved.runs}
+        for run_id in found.keys() & changes.keys():
+            found[run_id] = changes[run_id].run
+            if changes[run_id].change is RunChange.WITHDRAWN:
                 del found[run_id]
         if subject.kind == SubjectKind.TRACE:
             return [run for run in found.values() if not run.nested]
@@ -284,9 +244,9 @@ class Persistent(Persistence):
     def before_apply(self, group: Sequence[Decoded]) -> None:
         """Store these requests, and stand still at their moment until they are applied."""
         moment = self._clock.moment()
-        arrivals = list(_arrivals(group, moment, self._seq + 1))
+        arrivals = list(arrivals_of(group, moment, self._arrivals.last + 1))
         self._check_limit()
-        self._write([_insert(arrivals)])
+        self._write([insert(arrivals)])
         for arrival in arrivals:
             self._note(arrival)
         self._clock.hold(moment)
@@ -295,18 +255,10 @@ class Persistent(Persistence):
         self._clock.release()
 
     def before_deadlines(self) -> None:
-        """Store the moment at which deadlines are met. One at which nothing happened gives way to
-        the next.
-        """
-        moment = self._clock.moment()
-        tick = Arrival(self._seq + (not self._is_quiet), TICK, *moment, None, b"")
-        self._write([_insert([tick])])
-        if not self._is_quiet:
-            self._ticks.append(tick.seq)
-        self._seq = tick.seq
-        self._moment = moment
-        self._is_quiet = True
-        self._clock.hold(moment)
+        tick = self._arrivals.next_tick(self._clock.moment())
+        self._write([insert([tick])])
+        self._arrivals.add_tick(tick)
+        self._clock.hold(tick.moment)
 
     def after_deadlines(self, now: float) -> None:
         """Save what became final.
@@ -324,7 +276,7 @@ class Persistent(Persistence):
         has_news = self._has_changed or waiting or now >= self._save_at + SWEEP_INTERVAL_S
         is_behind = engine.agents.is_behind and waiting < MAX_UNREAD * 9 // 10
         if now >= self._save_at and has_news and not is_behind:
-            self._save(now)
+            self._record(now)
             self._save_at = now + SAVE_INTERVAL_S
 
     def load(self) -> bool:
@@ -341,7 +293,7 @@ class Persistent(Persistence):
         """Save everything, so that the next start has little to do."""
         if self._store is not None:
             try:
-                self._save(self._state.engine.now())
+                self._record(self._state.engine.now())
             except Unavailable as error:
                 _logger.warning(
                     "The state could not be saved at the end; the next start takes longer: %s",
@@ -352,36 +304,20 @@ class Persistent(Persistence):
         self._directory.release()
 
     def _note(self, arrival: Arrival) -> None:
-        """Note a stored arrival: its row is deleted when nothing needs it."""
-        if arrival.trace is not None:
-            self._open.add(arrival.trace, arrival.seq, arrival.now)
-        elif arrival.kind == TICK:
-            self._ticks.append(arrival.seq)
-        elif arrival.kind == EVALUATIONS:
-            self._evaluations.append((arrival.now, arrival.seq))
-        else:
-            self._counts.append(arrival.seq)
-        if arrival.seq >= self._seq:
-            self._seq = arrival.seq
-            self._moment = arrival.moment
-        self._is_quiet = False
+        self._arrivals.add(arrival)
         self._has_changed = True
 
     def _observe(self, event: RunEvent, now: float) -> None:
-        """Note what the next transaction changes of a run: the last change of each counts."""
-        change = event.change
+        """Note what the next save changes of a run."""
         run = event.run
         self._has_changed = True
-        self._is_quiet = False
-        if change is RunChange.CLOSED:
-            self._removed.discard(run.key)
+        self._arrivals.keep_last()
+        if event.change is RunChange.CLOSED:
+            self._unsaved.return_of(run.key)
             return
-        if change is not RunChange.REVISED:
-            self._open.due[run.trace_id] = None
-        elif self._changed.get(run.run_id, (change,))[0] is RunChange.FINAL:
-            change = RunChange.FINAL  # its row is not written yet
-        if run.key not in self._removed:
-            self._changed[run.run_id] = change, self._in_time(run)
+        if event.change is not RunChange.REVISED:
+            self._arrivals.open.due[run.trace_id] = None
+        self._unsaved.change_run(event.change, self._in_time(run))
 
     def _in_time(self, run: Run) -> Run:
         """Return the run with the end that windows have of it: one from the future was clamped when
@@ -397,129 +333,27 @@ class Persistent(Persistence):
 
     # --- Saving -----------------------------------------------------------------------------------
 
-    def _save(self, now: float) -> None:
+    def _record(self, now: float) -> None:
         """Move what is final out of the arrivals, with everything that follows from it, and record
         it.
 
         Counters and histograms that leave the process rest on what is stored: their readers wait
         for the transaction. While one is pending that failed, nothing further is recorded.
         """
-        self._write_pending()
+        self._write_save()
         self._state.recording.record(partial(self._save_all, now))
-        self._has_changed = self._is_quiet = False  # the moment that is saved gives way to no other
+        self._has_changed = False
+        self._arrivals.keep_last()
 
     def _save_all(self, now: float) -> None:
-        self._pending = list(self._statements(now))
-        self._write_pending()
+        self._save = self._unsaved.take(now)
+        self._write_save()
 
-    def _write_pending(self) -> None:
-        if self._pending:
-            self._write(self._pending)
-            self._pending = []
-
-    def _statements(self, now: float) -> Iterator[Statement]:
-        """Yield the statements of one save, in the order in which they must run. It clears the
-        notes of what they cover: one call a save, whose list is kept until it is written.
-        """
-        changed = self._changed.values()
-        self._changed = {}
-        final, revised, withdrawn = (
-            [run for change, run in changed if change is kind]
-            for kind in (RunChange.FINAL, RunChange.REVISED, RunChange.WITHDRAWN)
-        )
-        yield from self._write_agents({run.key for run in (*final, *revised)})
-        rows = ((run.run_id, self._agents[run.key], run.end_ns, pack(run)) for run in final)
-        yield (
-            "INSERT OR REPLACE INTO run (run_id, agent, end_ns, body) VALUES (?, ?, ?, ?)",
-            list(rows),
-        )
-        yield (
-            "UPDATE run SET agent = ?, end_ns = ?, body = ? WHERE run_id = ?",
-            [(self._agents[run.key], run.end_ns, pack(run), run.run_id) for run in revised],
-        )
-        yield "DELETE FROM run WHERE run_id = ?", [(run.run_id,) for run in withdrawn]
-        surplus = self._surplus(dict.fromkeys(self._agents[run.key] for run in final))
-        yield "DELETE FROM run WHERE agent = ? AND end_ns < ?", surplus
-        yield "DELETE FROM arrival WHERE seq = ?", [(seq,) for seq in self._over(now)]
-        for name, part in (("closed", self._final), *self._parts.items()):
-            yield from self._write_part(name, part)
-        yield "INSERT OR REPLACE INTO saved VALUES (1, ?, ?, ?)", [(self._seq, *self._moment)]
-
-    def _surplus(self, agents: Iterable[int]) -> Iterator[tuple[int, int]]:
-        """Yield agents, each with the end (ns) before which none of its stored runs is needed.
-
-        It is consumed within the transaction, so that runs of earlier statements count. A second
-        attempt may find it consumed: the next save of the agent deletes the rest.
-        """
-        if self._store is None:
-            return
-        newest = "SELECT end_ns FROM run WHERE agent = ? ORDER BY end_ns DESC LIMIT 1 OFFSET ?"
-        for agent in agents:
-            for (last,) in self._store.rows(newest, agent, self._retention.last - 1):
-                for (first,) in self._store.rows(newest, agent, 0):
-                    yield agent, self._retention.oldest_end(first, last)
-
-    def _write_agents(self, keys: set[AgentKey]) -> Iterator[Statement]:
-        agents = self._state.engine.agents
-        gone = (
-            [key for key in self._agents if agents.seen(key) is None]
-            if len(self._agents) > len(agents)
-            else []
-        )
-        numbers = [*self._gone, *(self._agents.pop(key) for key in gone)]
-        self._gone = []
-        for number in numbers:
-            yield "DELETE FROM run WHERE agent = ?", [(number,)]
-            yield "DELETE FROM agent WHERE id = ?", [(number,)]
-        new = [key for key in agents.keys() if key not in self._agents]  # noqa: SIM118  no mapping
-        keys.update(new)
-        for key in (*new, *sorted(keys.difference(self._agents, new))):  # as they were first seen
-            self._last_agent += 1
-            self._agents[key] = self._last_agent
-        yield (
-            "INSERT OR REPLACE INTO agent VALUES (?, ?, ?)",
-            [(self._agents[key], pack(key), agents.seen(key) or self._clock()) for key in keys],
-        )
-
-    def _write_part(self, name: str, part: StoredPart) -> Iterator[Statement]:
-        changes = list(part.changes())
-        yield (
-            "DELETE FROM part WHERE name = ? AND key = ?",
-            [(name, pack(key)) for key, body in changes if body is None],
-        )
-        first = self._position + 1
-        self._position = self._position + len(changes)
-        kept = [
-            (name, pack(key), at, pack(body))
-            for at, (key, body) in enumerate(changes, first)
-            if body is not None
-        ]
-        yield "INSERT OR REPLACE INTO part VALUES (?, ?, ?, ?)", kept
-
-    def _over(self, now: float) -> Iterator[int]:
-        """Yield the arrivals that nothing needs any longer: of final traces, old ones of no trace,
-        moments before all others.
-        """
-        yield from self._open.unneeded(now)
-        yield from self._counts
-        self._counts.clear()
-        horizon = now - self._wait
-        yield from (seq for at, seq in self._evaluations if at <= horizon)
-        self._evaluations = [(at, seq) for at, seq in self._evaluations if at > horizon]
-        yield from self._old_ticks()
-
-    def _old_ticks(self) -> Iterator[int]:
-        """Yield the moments before all spans that are kept; of too many, every other one of the
-        older half.
-        """
-        first = min(self._open.first, self._seq)
-        if self._evaluations:
-            first = min(first, self._evaluations[0][1])
-        ticks = [seq for seq in self._ticks if seq >= first]
-        if len(ticks) > MAX_TICKS:
-            ticks = ticks[: MAX_TICKS // 2 : 2] + ticks[MAX_TICKS // 2 :]
-        yield from sorted(set(self._ticks).difference(ticks, (self._seq,)))
-        self._ticks = ticks
+    def _write_save(self) -> None:
+        """Write the save that was taken. One that cannot be written is kept."""
+        if self._save is not None:
+            self._write(statements(self._save, self._retention, lambda: self._store))
+            self._save = None
 
     # --- At the start -----------------------------------------------------------------------------
 
@@ -528,23 +362,23 @@ class Persistent(Persistence):
         read of it is kept.
         """
         began = time.monotonic()
-        self._moment = self._clock.moment()
+        self._arrivals.moment = self._clock.moment()
         # what is loaded stays, and to look through it for cycles again and again costs most
         gc.disable()
         try:
-            store = self._store = self._opened()
+            store = self._store = self._opener.open()
             self._load(store)
             with _LOAD:
                 self._state.engine.load_agents(READY_LOAD_S)
         finally:
             gc.enable()
-        self._clock.resume(self._moment.now)
+        self._clock.resume(self._arrivals.moment.now)
         if self.lost:
             _logger.error("%d entries of the state are damaged, and lost.", self.lost)
         self.used = store.size
         _logger.info(
             "State is back: %d open traces, %d agents to load, %.1f s.",
-            len(self._open),
+            len(self._arrivals.open),
             self._state.engine.agents.unloaded,
             time.monotonic() - began,
         )
@@ -554,12 +388,9 @@ class Persistent(Persistence):
         it was saved.
         """
         for seq, *moment in self._saved(store):
-            self._seq = seq
-            self._moment = Moment(*moment)
-            self._clock.resume(self._moment.now)
-        saved = self._seq
-        for (self._position,) in store.rows("SELECT ifnull(max(position), 0) FROM part"):
-            pass
+            self._arrivals.resume(seq, Moment(*moment))
+            self._clock.resume(self._arrivals.moment.now)
+        saved = self._arrivals.last
         self._load_agents(store)
         self._load_part(store, "closed", self._final)
         latest = store.rows("SELECT body FROM run ORDER BY seq DESC LIMIT ?", MAX_RUNS)
@@ -569,9 +400,8 @@ class Persistent(Persistence):
         self._state.recording.discard()
         for name, part in self._parts.items():
             self._load_part(store, name, part)
-        self._changed = {}  # what was noted meanwhile is stored already
-        for part in (self._final, *self._parts.values()):
-            deque(part.changes(), maxlen=0)
+        for (position,) in store.rows("SELECT ifnull(max(position), 0) FROM part"):
+            self._unsaved.resume(position)
         for row in store.rows("SELECT * FROM arrival WHERE seq > ? ORDER BY seq", saved):
             self._repeat(Arrival(*row), counting=True)
 
@@ -585,95 +415,6 @@ class Persistent(Persistence):
             self.lost += 1
         yield from rows
 
-    def _opened(self) -> Store:
-        """Open the database, as soon as it can be opened; set one aside that cannot be read. Raise
-        `OtherLayout` for one of another version.
-        """
-        self._directory.finish_replacing()
-        if self._directory.lacks_journal:
-            _logger.error(
-                "%s-wal is missing, although the service did not end in good order: what it stored "
-                "last is lost. Restore all files of the directory together.",
-                self._directory.database,
-            )
-        while True:
-            try:
-                store = Store(self._directory.database, self._sync)
-                if store.damage:
-                    store = self._salvaged(store)
-                self._directory.use()
-            except Unreadable as error:
-                why = str(error)
-                self._directory.discard_salvage()
-                Store(self._directory.salvage, self._sync).close()
-                kept = self._salvaged_without_head()
-                name = self._directory.replace_database()
-                _logger.error(  # noqa: TRY400
-                    "The state was set aside as %s: %s. %s",
-                    name,
-                    why,
-                    "What could be read of it was kept."
-                    if kept
-                    else "The service begins without it.",
-                )
-            except Unavailable as error:
-                _logger.warning("%s; trying again in %g s.", error.detail, RETRY_INTERVAL_S)
-                time.sleep(RETRY_INTERVAL_S)
-            else:
-                return store
-
-    def _salvaged(self, damaged: Store) -> Store:
-        """Return a new database with everything that can be read of a damaged one, which is set
-        aside when the new one is complete. Close the damaged one.
-        """
-        self._directory.discard_salvage()
-        with closing(Store(self._directory.salvage, self._sync)) as store:
-            self._copy(damaged, store)
-        name = self._directory.replace_database()
-        damaged.close()
-        _logger.error(
-            "The state was set aside as %s: %s. What could be read of it was kept.",
-            name,
-            damaged.damage,
-        )
-        return Store(self._directory.database, self._sync)
-
-    def _salvaged_without_head(self) -> bool:
-        """Copy what can be read of a database that cannot be opened, as when its first page is
-        lost, to the salvage, which is empty. Return whether that was anything.
-        """
-        page = head_for(self._directory.database, self._directory.salvage)
-        try:
-            with (
-                self._directory.headed(page) as path,
-                closing(Store(path)) as damaged,
-                closing(Store(self._directory.salvage, self._sync)) as store,
-            ):
-                self._copy(damaged, store)
-                return any(
-                    True for _ in store.rows("SELECT 1 FROM run UNION SELECT 1 FROM arrival")
-                )
-        except (Unreadable, OtherLayout):
-            return False
-
-    def _copy(self, damaged: Store, store: Store) -> None:
-        for table in ORDER:
-            copy_table(damaged, table, store)
-        self._name_agents(store)
-
-    def _name_agents(self, store: Store) -> None:
-        """Add the agents whose rows were lost: their runs name them."""
-        question = (
-            "SELECT agent, body FROM run WHERE agent NOT IN (SELECT id FROM agent) ORDER BY seq"
-        )
-        found: dict[int, AgentKey] = {}
-        for agent, body in store.rows(question):
-            with suppress(Damaged):
-                found[agent] = unpack_run(body).key
-        seen = next((now for (now,) in store.rows("SELECT now FROM saved")), self._clock())
-        rows = [(agent, pack(key), seen) for agent, key in found.items()]
-        store.transact([("INSERT OR IGNORE INTO agent VALUES (?, ?, ?)", rows)])
-
     def _load_agents(self, store: Store) -> None:
         """Let every agent be known by its key. Its runs are read when something asks for it."""
 
@@ -681,8 +422,7 @@ class Persistent(Persistence):
             return agent_key(unpack(key)), number, seen
 
         found = list(self._intact(agent, store.rows("SELECT id, key, seen FROM agent ORDER BY id")))
-        self._agents = {key: number for key, number, _ in found}
-        self._last_agent = max(self._agents.values(), default=0)
+        self._agents.restore({key: number for key, number, _ in found})
         self._state.engine.restore_agents(
             {key: (seen, partial(self._runs_of, number)) for key, number, seen in found}
         )
@@ -709,7 +449,7 @@ class Persistent(Persistence):
             if arrival.kind == TICK:
                 self._state.engine.tick()
             elif counting or arrival.kind != COUNTS:
-                for request in self._intact(_request, [(arrival.kind, arrival.body)]):
+                for request in self._intact(request_of, [(arrival.kind, arrival.body)]):
                     self._state.apply(request)
         self._clock.release()
 
@@ -738,7 +478,7 @@ class Persistent(Persistence):
         except Unreadable as error:
             store.damage = str(error)
             try:
-                self._store = self._salvaged(store)
+                self._store = self._opener.salvaged(store)
             except (OSError, Unreadable) as worse:
                 raise Unavailable(
                     "state_unwritable", f"no state can be written ({worse})"
@@ -757,39 +497,3 @@ class Persistent(Persistence):
             raise Unavailable(
                 "state_full", f"the state has reached its limit of {self._limit} bytes"
             )
-
-
-def _arrivals(group: Sequence[Decoded], moment: Moment, seq: int) -> Iterator[Arrival]:
-    """Yield requests as rows: the spans of a trace together, and its evaluations."""
-    for request in group:
-        traces: dict[TraceId, list[AgentSpan]] = {}
-        for span in request.spans:
-            traces.setdefault(span.trace_id, []).append(span)
-        for trace_id, spans in traces.items():
-            yield Arrival(seq, SPANS, *moment, trace_id, pack_spans(spans))
-            seq += 1
-        evaluations: dict[TraceId | None, list[Evaluation]] = {}
-        for evaluation in request.evaluations:
-            evaluations.setdefault(evaluation.trace_id, []).append(evaluation)
-        for trace_id, some in evaluations.items():
-            yield Arrival(seq, EVALUATIONS, *moment, trace_id, pack(some))
-            seq += 1
-        if request.malformed or request.other_logs:
-            yield Arrival(
-                seq, COUNTS, *moment, None, pack((dict(request.malformed), request.other_logs))
-            )
-            seq += 1
-
-
-def _request(kind: int, body: bytes) -> Decoded:
-    """Return what a row holds. Raise `Damaged`."""
-    if kind == SPANS:
-        return Decoded(unpack_spans(body))
-    if kind == EVALUATIONS:
-        return Decoded(evaluations=evaluations_of(unpack(body)))
-    malformed, other_logs = unpack(body)
-    return Decoded(malformed=malformed, other_logs=other_logs)
-
-
-def _insert(arrivals: Sequence[Arrival]) -> Statement:
-    return "INSERT OR REPLACE INTO arrival VALUES (?, ?, ?, ?, ?, ?)", arrivals

@@ -16,7 +16,7 @@ import grpc
 import pytest
 
 from otel_reliability.model.run import CloseReason
-from otel_reliability.service import persistence
+from otel_reliability.state import salvage
 from tests.real.waiting import until
 from tests.service.keeping import Kept, request
 from tests.service.running import Running, body_of, run_of, serving
@@ -160,7 +160,7 @@ def test_a_service_on_a_full_disk_acknowledges_nothing_that_it_cannot_keep(
 
 
 def test_a_start_on_a_full_disk_waits_for_room(disk: Disk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(persistence, "RETRY_INTERVAL_S", 0.05)
+    monkeypatch.setattr(salvage, "RETRY_INTERVAL_S", 0.05)
     kept = Kept(disk.path)
     for trace in range(1, 11):
         kept.take(request(trace))

@@ -23,10 +23,10 @@ from msgspec.structs import replace
 from otel_reliability.config import SessionSettings, WindowSettings
 from otel_reliability.errors import ConfigurationError
 from otel_reliability.model.run import RunChange, RunEvent
-from otel_reliability.model.span import Evaluation, Kind, ModelFacts
+from otel_reliability.model.span import Evaluation, Kind, ModelFacts, Subject, SubjectKind
 from otel_reliability.service import persistence
 from otel_reliability.service.decoded import Decoded
-from otel_reliability.state import store
+from otel_reliability.state import salvage, store
 from otel_reliability.state.clock import Clock, Moment
 from otel_reliability.state.directory import StateDirectory
 from otel_reliability.telemetry.guard import Guard
@@ -324,6 +324,31 @@ def test_an_evaluation_is_stored_as_long_as_its_run_may_need_it(tmp_path: Path) 
         ).fetchone() == (0,)
 
 
+def test_an_evaluation_of_a_run_is_known_while_no_save_can_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = Kept(tmp_path)
+    kept.take(request(1))
+    kept.finalize()
+    subject = Subject(SubjectKind.TRACE, trace_id(1).hex())
+    transact = store.Store.transact
+
+    def full(self: store.Store, statements: list[store.Statement]) -> None:
+        if statements[-1][0].startswith("INSERT OR REPLACE INTO saved"):
+            raise store.Unavailable("state_unwritable", "the disk is full")
+        transact(self, statements)
+
+    monkeypatch.setattr(store.Store, "transact", full)
+    kept.take(Decoded(evaluations=(Evaluation("success", 1.0, None, at(0), trace_id(1)),)))
+    kept.wind(5.0)
+
+    [found] = kept.engine.outcomes.stored(subject)
+    assert found.outcome_source == "evaluation:success"
+    monkeypatch.undo()
+    kept.wind(5.0)
+    assert list(kept.engine.outcomes.stored(subject)) == [found]
+
+
 def test_other_settings_take_the_windows_over(tmp_path: Path) -> None:
     kept = drive(tmp_path, frozenset())
     kept.persistence.close()
@@ -558,7 +583,7 @@ def test_a_death_during_a_salvage_loses_nothing(
     """At each step there is the damaged database, or the complete new one."""
     kept, meant = stopped(tmp_path)
     damage(tmp_path, "DROP TABLE part")
-    owner = {"copy_table": persistence, "replace_database": StateDirectory}.get(step, Path)
+    owner = {"copy_table": salvage, "replace_database": StateDirectory}.get(step, Path)
     is_always = step != "unlink"  # which discards an earlier salvage first
     original = getattr(owner, step)
 
