@@ -646,3 +646,18 @@ def test_the_error_of_a_provider_is_a_model_call_whatever_its_operation() -> Non
     assert model(span(attributes=asked, status=STATUS_ERROR)).request_model == "m"
     assert is_nothing(span(attributes=asked))
     assert is_nothing(span(attributes={**asked, "gen_ai.agent.name": "a"}, status=STATUS_ERROR))
+
+
+@pytest.mark.parametrize(
+    ("name", "agent"),
+    [
+        ("invoke_agent trip-planner", "trip-planner"),
+        ("invoke_agent 0d27ee01-4866-4a9b-989c-3ecf31ed47aa", None),
+        ("invoke_agent gpt-4o-mini", None),
+        ("POST /chat", None),
+    ],
+)
+def test_a_span_may_name_its_agent_only_by_its_own_name(name: str, agent: str | None) -> None:
+    """As Koog does, whose agents have ids: one of the user's, or a UUID."""
+    attributes = {OPERATION: "invoke_agent", "gen_ai.request.model": "gpt-4o-mini"}
+    assert invocation(span(name=name, attributes=attributes)).fallback_name == agent

@@ -203,6 +203,7 @@ MERGED_TOOLS: Final = frozenset({"(merged tools)", "(merged)"})
 FINISH_TOOL: Final = "final_answer"
 """The tool by which smolagents ends a run; in any other scope a tool of that name is a tool."""
 TOOL_SPAN: Final = "execute_tool "
+INVOKE_AGENT: Final = "invoke_agent "
 
 NO_TOOL_SPANS: Final = frozenset(
     {
@@ -387,14 +388,26 @@ def agent(span: SpanView, **other: Any) -> Answer:
     another way.
     """
     reasons = finish_reasons(span)
+    named = values.first(span, (AGENT_NAME, OLD_AGENT_NAME), values.name)
     facts = InvocationFacts(
-        name=values.first(span, (AGENT_NAME, OLD_AGENT_NAME), values.name),
+        name=named,
+        fallback_name=_called(span) if named is None else None,
         tokens=own_tokens(span, AGGREGATED_INPUT, AGGREGATED_OUTPUT),
         limit_reached=not LIMIT_WORDS.isdisjoint(reasons),
         emits_no_tools=span.scope in NO_TOOL_SPANS,
         stopped=PAUSED if any(key in span for key in PENDING_TOOLS) else stopped_by(reasons),
     )
     return Answer(Kind.AGENT, replace(facts, **other))
+
+
+def _called(span: SpanView) -> str | None:
+    """Return the agent that a span without its name invokes, by the name of the span: as Koog names
+    it, which has ids of agents only. That may be the model (Vercel).
+    """
+    if span.scope in VERCEL or not span.name.startswith(INVOKE_AGENT):
+        return None
+    called = values.name(span.name[len(INVOKE_AGENT) :])
+    return None if called == values.text(span.get(REQUEST_MODEL)) else called
 
 
 def stopped_by(reasons: Iterable[str]) -> str | None:
