@@ -18,9 +18,10 @@ from otel_reliability.errors import ConfigurationError
 from otel_reliability.model.run import Run
 from otel_reliability.recording import Recording
 from otel_reliability.sources.from_plain import time_ns
+from otel_reliability.stores import langsmith
 from otel_reliability.stores.client import Client, StoreError
-from otel_reliability.stores.table import STORES
-from otel_reliability.stores.trace import SECOND, Period, Trace
+from otel_reliability.stores.table import STORES, client_of
+from otel_reliability.stores.trace import SECOND, Period, Trace, trace_of
 from otel_reliability.testing import write_otlp
 from tests.cli.command_line import call
 from tests.report.build import runs
@@ -612,3 +613,158 @@ def test_a_store_without_traces_in_the_period_gives_none(
 
     assert (done.code, output.read_bytes()) == (0, b"")
     assert "0 traces fetched from jaeger." in done.err
+
+
+# --- Addresses, credentials and what is missing ---------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("store", "env", "base"),
+    [
+        ("phoenix", {"PHOENIX_HOST": "0.0.0.0", "PHOENIX_PORT": "7"}, "http://localhost:7"),
+        ("phoenix", {"PHOENIX_HOST": "px", "PHOENIX_HOST_ROOT_PATH": "/a/"}, "http://px:6006/a"),
+        ("phoenix", {"PHOENIX_COLLECTOR_ENDPOINT": "http://px/v1/traces"}, "http://px"),
+        ("mlflow", {"PHOENIX_HOST": "px"}, "http://localhost:5000"),
+    ],
+)
+def test_addresses_of_the_variables_of_a_store(store: str, env: dict[str, str], base: str) -> None:
+    assert client_of(STORES[store], env).base == base
+
+
+def test_an_address_that_is_no_server_names_its_variable() -> None:
+    with pytest.raises(ConfigurationError, match=r"MLFLOW_TRACKING_URI: 'sqlite:///a.db' is not"):
+        client_of(STORES["mlflow"], {"MLFLOW_TRACKING_URI": "sqlite:///a.db"})
+
+
+def test_credentials_that_are_not_set_are_named() -> None:
+    with pytest.raises(StoreError, match=r"^LANGFUSE_SECRET_KEY is not set; export it"):
+        client_of(STORES["langfuse"], {"LANGFUSE_PUBLIC_KEY": "pk"})
+
+
+@pytest.mark.parametrize("store", [*STORES])
+def test_credentials_that_are_refused_name_their_variables(
+    serve: Callable[[Answer], Server], store: str
+) -> None:
+    url = serve(always(lambda: Refusal(401))).url
+    env = {"LANGFUSE_PUBLIC_KEY": "p", "LANGFUSE_SECRET_KEY": "s", "LANGSMITH_API_KEY": "k"}
+    client = client_of(STORES[store], env, url)
+
+    with pytest.raises(StoreError) as caught:
+        next(STORES[store].fetch(client, WEEK, "a", lambda _: False))
+    assert f"status 401; set {STORES[store].credentials}." in str(caught.value)
+
+
+def test_a_password_in_the_address_is_sent_and_not_shown(
+    serve: Callable[[Answer], Server],
+) -> None:
+    server = serve(always(lambda: Refusal(403)))
+    client = Client(server.url.replace("//", "//me:se%2Fcret@"))
+
+    with pytest.raises(StoreError) as caught:
+        client.get("/x")
+    assert "cret" not in str(caught.value)
+    assert server.seen[0][1]["Authorization"] == "Basic bWU6c2UvY3JldA=="  # me:se/cret
+
+
+def test_help_of_fetch_names_the_variables_of_each_store(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    found = " ".join(call(capsys, "fetch", "--help").out.split())
+
+    for store in STORES.values():
+        assert f"{store.name} {store.url[0] if store.url else '--url'}" in found
+        assert store.credentials in found
+
+
+def test_jaeger_says_which_services_there_are(serve: Callable[[Answer], Server]) -> None:
+    def answer(path: str, query: Query, body: Any) -> Any:
+        return {"services": ["shop", "bot"]} if path.endswith("/services") else NOT_FOUND
+
+    client = Client(serve(answer).url)
+
+    assert [*STORES["jaeger"].fetch(client, WEEK, "shpo", lambda _: False)] == []
+    assert client.notes == ["No service is shpo; there are: bot, shop."]
+
+
+def test_tempo_says_which_traces_are_cut(serve: Callable[[Answer], Server]) -> None:
+    def answer(path: str, query: Query, body: Any) -> Any:
+        if path == "/api/search":
+            return {"traces": [{"traceID": "1f"}]}
+        return {"trace": {"resourceSpans": []}, "status": "PARTIAL"}
+
+    client = Client(serve(answer).url)
+
+    assert [*STORES["tempo"].fetch(client, WEEK, None, lambda _: False)] == []
+    assert {note.partition(" is larger")[0] for note in client.notes} == {f"Trace {'1f':0>32}"}
+
+
+def test_phoenix_project_whose_name_is_no_part_of_a_path(
+    serve: Callable[[Answer], Server],
+) -> None:
+    def answer(path: str, query: Query, body: Any) -> Any:
+        found = [{"id": "UHJvamVjdDox", "name": "a/b"}] if path == "/v1/projects" else []
+        return {"data": found, "next_cursor": None}
+
+    server = serve(answer)
+
+    assert fetched("phoenix", server.url, "a/b") == []
+    assert server.seen[-1][0].startswith("/v1/projects/UHJvamVjdDox/traces?")
+
+
+def test_mlflow_reads_every_experiment_prompts_and_names_what_lies_elsewhere(
+    serve: Callable[[Answer], Server], tmp_path: Path
+) -> None:
+    traces = sample("mlflow", "langgraph-mlflow.batchGet.json")["traces"][:2]
+    linked = json.dumps([{"name": "triage", "version": "3"}])
+    traces[0]["trace_info"]["tags"]["mlflow.linkedPrompts"] = linked
+    traces[1]["spans"] = []
+    searched: list[Any] = []
+
+    def answer(path: str, query: Query, body: Any) -> Any:
+        if path.endswith("/experiments/search"):
+            last = "page_token" in body
+            token = {} if last else {"next_page_token": "x"}
+            return {"experiments": [{"experiment_id": "6" if last else "5"}], **token}
+        if path.endswith("/traces/search"):
+            searched.append(body["locations"])
+            return {"traces": [trace["trace_info"] for trace in traces]}
+        return {"traces": traces}
+
+    client = Client(serve(answer).url)
+    found = [*STORES["mlflow"].fetch(client, WEEK, None, lambda _: False)]
+    runs = runs_of(found, tmp_path / "spans.jsonl")
+
+    assert [len(locations) for locations in searched] == [2]
+    assert ("prompt", "triage 3") in {each for run in runs for each in run.fingerprints}
+    [note] = client.notes
+    assert "no spans in the server's database" in note
+
+
+def test_langfuse_experiments_are_tasks(serve: Callable[[Answer], Server], tmp_path: Path) -> None:
+    spans = sample("langfuse", "langgraph-openinference.observations_v2.json")["data"]
+    trace_id = spans[0]["traceId"]
+    own = [span for span in spans if span["traceId"] == trace_id]
+
+    def answer(path: str, query: Query, _: Any) -> Any:
+        if path.endswith("/experiment-items"):
+            return {"data": [{"traceId": trace_id, "experimentItemId": "item-7"}], "meta": {}}
+        return NOT_FOUND if path.endswith("/scores") else {"data": own, "meta": {}}
+
+    runs = runs_of(fetched("langfuse", serve(answer).url), tmp_path / "spans.jsonl")
+
+    assert {run.task_id for run in runs if not run.nested} == {"item-7"}
+
+
+def test_langsmith_examples_are_tasks_and_the_hub_names_prompts(tmp_path: Path) -> None:
+    runs = sample("langsmith", "runs_query_v2.json")["items"]
+    root = next(run for run in runs if not run["parent_run_ids"])
+    own = [run for run in runs if run["trace_id"] == root["trace_id"]]
+    root["reference_example_id"] = "example-7"
+    model = next(run for run in own if run["run_type"].lower() == "llm")
+    model.setdefault("metadata", {}).update(lc_hub_owner="me", lc_hub_repo="triage")
+    model["metadata"]["lc_hub_commit_hash"] = "abc"
+    spans = langsmith.batch_of(own, "shop").spans
+    found = runs_of([trace_of(root["trace_id"].replace("-", ""), spans)], tmp_path / "spans.jsonl")
+
+    assert "example-7" in {run.task_id for run in found}
+    assert ("prompt", "me/triage abc") in {each for run in found for each in run.fingerprints}

@@ -25,7 +25,17 @@ NOT_YET_S: Final = 60
 _TRACE_ID: Final = re.compile(rb'"traceId": ?"([0-9a-fA-F]{32})"')
 
 
-@click.command("fetch")
+def _variables() -> str:
+    """Return the table of stores: the variable of the address, and those of the credentials."""
+    rows = (
+        f"  {store.name:10} {store.url[0] if store.url else '--url'} "
+        f"(default: {store.default_url})\n{'':13}{store.credentials}"
+        for store in STORES.values()
+    )
+    return "\b\nAddress and credentials of each store:\n" + "\n".join(rows)
+
+
+@click.command("fetch", epilog=_variables())
 @click.argument("store", type=click.Choice([*STORES]))
 @click.option(
     "--since",
@@ -68,8 +78,9 @@ def command(
       otel-reliability fetch langfuse --since 30d --output spans.jsonl     call again to resume
       otel-reliability fetch tempo --header X-Scope-OrgID=TENANT
 
-    Address and credentials come from the store's own environment variables, as of its SDK. Scores
-    and annotations become evaluations. What the store does not keep is named on standard error.
+    Scores and annotations become evaluations, items of datasets tasks. What the store does not keep
+    is named on standard error. Address and credentials come from the environment variables of the
+    store's own SDK, named below.
     """
     chosen = STORES[store]
     env = os.environ
@@ -98,7 +109,7 @@ def command(
                 fetched += 1
                 progress.update(task, description=f"fetching from {store}: {fetched:,} traces")
         except SourceError as error:
-            raise SourceError(f"{error} {_so_far(fetched, output)}") from error
+            raise SourceError(f"{error}{_so_far(fetched, output)}") from error
     there = f", {before:,} were there already" if before else ""
     print(f"{fetched:,} traces fetched from {store}{there}.", file=sys.stderr)
     for note in dict.fromkeys(client.notes):
@@ -108,8 +119,10 @@ def command(
 
 
 def _so_far(fetched: int, output: Path | None) -> str:
+    if not fetched:
+        return ""
     remedy = "call again with" + (" the same" if output else "") + " --output FILE to go on there"
-    return f"{fetched:,} traces were fetched before; {remedy}."
+    return f" {fetched:,} traces were fetched before; {remedy}."
 
 
 def _headers(given: tuple[str, ...]) -> dict[str, str]:

@@ -6,15 +6,17 @@ No official client is used: each brings 25 to 79 packages for what takes one req
 
 from __future__ import annotations
 
+import base64
 import email.utils
 import ipaddress
 import math
+import ssl
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from http.client import HTTPException, HTTPMessage
 from typing import IO, Any, Final, TypeAlias
 from urllib.error import HTTPError, URLError
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import unquote, urlencode, urlsplit, urlunsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 import msgspec
@@ -59,18 +61,28 @@ class _SameHost(HTTPRedirectHandler):
 
 
 class Client:
-    """Requests to one store."""
+    """Requests to one store. A user and password in `base` become a header. `named`: what the
+    address was set by; `credentials`: how to set those, as the object of "set".
+    """
 
     def __init__(
         self,
         base: str,
         headers: Mapping[str, str] | None = None,
         *,
+        named: str = "--url",
+        credentials: str = "the credentials in the store's own environment variables",
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         parts = urlsplit(base)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ConfigurationError("--url", base, "a URL", "write it like https://host:port")
+            shown = base if "@" not in base else "an address with credentials"
+            remedy = "write it like https://host:port; a file or database is read by its server"
+            raise ConfigurationError(named, shown, "the URL of a server", remedy)
+        user, at, host = parts.netloc.rpartition("@")
+        if at:
+            base = urlunsplit(parts._replace(netloc=host))
+            headers = {**basic(unquote(user)), **(headers or {})}
         if headers and parts.scheme == "http" and not _is_local(parts.hostname):
             shown = f"{parts.scheme}://{parts.hostname}"
             remedy = "use https, or unset the credentials"
@@ -78,6 +90,7 @@ class Client:
         self.base = base.rstrip("/")
         self.notes: list[str] = []
         """Facts about what was read that a user must know, such as traces that a store left out."""
+        self._credentials = credentials
         self._headers = {"Accept": "application/json", **(headers or {})}
         self._sleep = sleep
         self._open = build_opener(_SameHost).open
@@ -117,12 +130,8 @@ class Client:
                 if error.code not in PASSING or is_last:
                     raise StoreError(self._says(path, error.code), error.code) from None
             except (URLError, HTTPException, OSError) as error:
-                if attempt == ATTEMPTS or _is_refused(error):
-                    kind = type(getattr(error, "reason", error)).__name__
-                    raise StoreError(
-                        f"{self.base}{path}: no answer ({kind}); is the store running there? "
-                        "Name it with --url."
-                    ) from None
+                if attempt == ATTEMPTS or _is_certain(error):
+                    raise StoreError(f"{self.base}{path}: {_without_answer(error)}") from None
             except (msgspec.DecodeError, RecursionError):
                 is_cut = body.lstrip()[:1] in (b"{", b"[")  # else another program answers there
                 if attempt == ATTEMPTS or not is_cut:
@@ -156,12 +165,17 @@ class Client:
             302: _REDIRECTED,
             307: _REDIRECTED,
             308: _REDIRECTED,
-            401: "; set the credentials in the store's own environment variables",
+            401: f"; set {self._credentials}",
             403: "; the credentials do not permit it",
             404: "; check --url and --project",
             429: "; the store's rate limit is used up, call again later with the same --output",
         }.get(status, "")
         return f"{self.base}{path}: the store answered with status {status}{hint}."
+
+
+def basic(pair: str) -> dict[str, str]:
+    """Return the header of basic authentication, by `user:password`."""
+    return {"Authorization": f"Basic {base64.b64encode(pair.encode()).decode()}"}
 
 
 def _is_local(host: str) -> bool:
@@ -171,8 +185,19 @@ def _is_local(host: str) -> bool:
         return host == "localhost" or host.endswith(".localhost")
 
 
-def _is_refused(error: Exception) -> bool:
-    return isinstance(getattr(error, "reason", error), ConnectionRefusedError)
+def _is_certain(error: Exception) -> bool:
+    """Return whether the same request would fail again."""
+    certain = ConnectionRefusedError, ssl.SSLCertVerificationError
+    return isinstance(getattr(error, "reason", error), certain)
+
+
+def _without_answer(error: Exception) -> str:
+    reason = getattr(error, "reason", error)
+    if isinstance(reason, ssl.SSLCertVerificationError):
+        remedy = "set SSL_CERT_FILE to the certificate of its authority"
+        return f"its certificate is not trusted; {remedy}."
+    kind = type(reason).__name__
+    return f"no answer ({kind}); is the store running there? Name it with --url."
 
 
 def _pause_of(header: str | None) -> float | None:

@@ -17,20 +17,29 @@ from otel_reliability.stores.trace import Known, Period, Trace, iso
 
 TRACES: Final = 100
 """Traces of one answer."""
+_SHOWN: Final = 20
+"""Services that are named where the one asked for is not there."""
 
 
 def fetch(client: Client, period: Period, project: str | None, known: Known) -> Iterator[Trace]:
     """Yield the traces of a service, or of all."""
     services = [project] if project else sorted(_services(client))
     seen: set[str] = set()
+    is_empty = True
     for service in services:
         for trace_id in _search(client, service, period):
+            is_empty = False
             if trace_id not in seen and not known(trace_id):
                 seen.add(trace_id)
                 document = _traces(client, f"/{quote(trace_id)}", [("raw_traces", "true")])
                 for found, spans in _by_trace(document):
                     if found == trace_id:
                         yield Trace(trace_id, {"resourceSpans": spans})
+    if project and is_empty:
+        there = sorted(_services(client))
+        if project not in there:
+            shown = ", ".join(there[:_SHOWN]) or "none"
+            client.notes.append(f"No service is {project}; there are: {shown}.")
 
 
 def _services(client: Client) -> list[str]:

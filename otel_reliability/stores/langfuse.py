@@ -21,6 +21,7 @@ from otel_reliability.sources.from_plain import take_span, time_ns
 from otel_reliability.sources.otlp_json import items, record, text, whole
 from otel_reliability.stores.client import NOT_FOUND, Client, StoreError
 from otel_reliability.stores.trace import (
+    TASK,
     Known,
     Period,
     Trace,
@@ -50,6 +51,7 @@ def fetch(client: Client, period: Period, project: str | None, known: Known) -> 
     environment = [("environment", project)] if project else []
     window = [("fromStartTime", iso(period.start_ns)), ("toStartTime", iso(period.end_ns))]
     scores = _scores(client, period)
+    tasks = _tasks(client, period)
     listing = _pages(client, [*window, *environment], _LISTED)
     try:
         first = next(listing, None)
@@ -67,7 +69,7 @@ def fetch(client: Client, period: Period, project: str | None, known: Known) -> 
             asked = [("traceId", own_id), ("fields", _FIELDS)]
             asked.append(("expandMetadata", "attributes,resourceAttributes,scope"))
             spans = [*_pages(client, asked, _WHOLE)]
-            yield trace_of(trace_id, batch_of(spans, scores).spans)
+            yield trace_of(trace_id, batch_of(spans, scores, tasks).spans)
 
 
 def _old_traces(
@@ -132,6 +134,28 @@ def _pages(
         yield from map(record, items(answer.get("data")))
 
 
+def _tasks(client: Client, period: Period) -> dict[str, str]:
+    """Return the item of a dataset that each trace of an experiment works on; older servers have
+    none.
+    """
+    since = ("fromStartTime", iso(period.start_ns))
+
+    def ask(cursor: str) -> Any:
+        more = [("cursor", cursor)] if cursor else []
+        return client.get("/api/public/experiment-items", [since, *more])
+
+    found: dict[str, str] = {}
+    try:
+        for answer in client.pages(ask, _cursor_of):
+            for item in map(record, items(answer.get("data"))):
+                task = text(item.get("experimentItemId"))
+                found[text(item.get("traceId"))] = task
+    except StoreError as error:
+        if error.status not in (400, 403, NOT_FOUND):
+            raise
+    return found
+
+
 def _cursor_of(answer: Mapping[str, Any]) -> object:
     return record(answer.get("meta")).get("cursor")
 
@@ -167,9 +191,13 @@ def scores_of(scores: Sequence[Mapping[str, Any]]) -> dict[str, list[RawEvent]]:
 
 
 def batch_of(
-    spans: Sequence[Mapping[str, Any]], scores: Mapping[str, Sequence[RawEvent]] | None = None
+    spans: Sequence[Mapping[str, Any]],
+    scores: Mapping[str, Sequence[RawEvent]] | None = None,
+    tasks: Mapping[str, str] | None = None,
 ) -> Batch:
-    """Read the observations of one trace."""
+    """Read the observations of one trace. `scores` and `tasks`: by the id of their trace, or of
+    their observation.
+    """
     batch = Batch()
     every = [dict(span) for span in spans]
     by_id = {text(span.get("id")): span for span in every}
@@ -182,7 +210,10 @@ def batch_of(
         start_ns = time_ns(span.get("startTime")) + _depth(span, by_id)
         events = [*(scores or {}).get(text(span.get("id")), ())]
         if span is root:
-            events += (scores or {}).get(text(span.get("traceId")), ())
+            trace_id = text(span.get("traceId"))
+            events += (scores or {}).get(trace_id, ())
+            task = (tasks or {}).get(trace_id)
+            given |= {TASK: task} if task else {}
         take_span(
             batch,
             trace_id=hex_id(text(span.get("traceId")), _TRACE_DIGITS),

@@ -18,7 +18,17 @@ from otel_reliability.sources.batch import Batch
 from otel_reliability.sources.from_plain import take_span, time_ns
 from otel_reliability.sources.otlp_json import items, record, text, whole
 from otel_reliability.stores.client import NOT_FOUND, Client, StoreError
-from otel_reliability.stores.trace import Known, Period, Trace, chunks, evaluation, iso, trace_of
+from otel_reliability.stores.trace import (
+    TASK,
+    Known,
+    Period,
+    Trace,
+    chunks,
+    evaluation,
+    iso,
+    prompt_of,
+    trace_of,
+)
 
 SCOPE: Final = "langsmith"
 DEFAULT_PROJECT: Final = "default"
@@ -185,6 +195,11 @@ def _attributes(run: Mapping[str, Any]) -> dict[str, Any]:
         "gen_ai.tool.call.id": extra.get("tool_call_id"),
         "langsmith.span.tags": ", ".join(map(text, items(run.get("tags")))),
     }
+    if not (items(run.get("parent_run_ids")) or run.get("parent_run_id")):
+        given[TASK] = run.get("reference_example_id")
+    hub = [text(metadata.get(f"lc_hub_{part}")) for part in ("owner", "repo", "commit_hash")]
+    if hub[1]:
+        given |= prompt_of("/".join(filter(None, hub[:2])), hub[2])
     for key, value in metadata.items():
         if isinstance(value, (str, int, float)):
             given[f"langsmith.metadata.{key}"] = value

@@ -25,6 +25,7 @@ from otel_reliability.stores.trace import (
     chunks,
     evaluation,
     event_json,
+    prompt_of,
     root_of,
 )
 
@@ -45,6 +46,11 @@ _FOREIGN: Final = (
     "langsmith.",
 )
 """Begins attributes of other conventions."""
+_LINKED: Final = "mlflow.linkedPrompts"
+_NO_SPANS: Final = (
+    "Some traces have no spans in the server's database, as those of older servers in its artifact "
+    "store: they are missing."
+)
 _UNFINISHED: Final = "IN_PROGRESS"
 _ENDED_NS: Final = 3_600 * SECOND
 """Time after which a trace is fetched although its root is missing: it may never arrive."""
@@ -72,9 +78,14 @@ def _experiments(client: Client, project: str | None) -> list[str]:
     says nothing.
     """
     if project is None:
-        body = {"max_results": 1_000}
-        answer = record(client.post("/api/2.0/mlflow/experiments/search", body))
-        found = map(record, items(answer.get("experiments")))
+
+        def ask(token: str) -> Any:
+            more = {"page_token": token} if token else {}
+            body = {"max_results": 1_000, **more}
+            return client.post("/api/2.0/mlflow/experiments/search", body)
+
+        pages = client.pages(ask, lambda answer: answer.get("next_page_token"))
+        found = (record(each) for page in pages for each in items(page.get("experiments")))
         return [text(each.get("experiment_id")) for each in found]
     for how, key in (("get-by-name", "experiment_name"), ("get", "experiment_id")):
         try:
@@ -119,6 +130,8 @@ def _traces(client: Client, ids: Sequence[str]) -> Iterator[Trace]:
         found = trace_in(trace)
         if found is not None:
             yield found
+        else:
+            client.notes.append(_NO_SPANS)
 
 
 def trace_in(trace: Mapping[str, Any]) -> Trace | None:
@@ -144,6 +157,7 @@ def trace_in(trace: Mapping[str, Any]) -> Trace | None:
         _add(about, "events", _evaluation(note))
     scopes = [_SCOPE if native else scope for native, scope in zip(is_native, guessed, strict=True)]
     tags = record(info.get("tags"))
+    _add(root, "attributes", _prompts_of(tags.get(_LINKED)))
     resource = [_text_pair(key, value) for key, value in tags.items() if not key.startswith(_OWN)]
     groups = [
         {"scope": {"name": scope}, "spans": [span]}
@@ -215,6 +229,19 @@ def _status(status: Mapping[str, Any]) -> dict[str, Any]:
 def _session_of(metadata: Mapping[str, Any]) -> list[dict[str, Any]]:
     session = text(metadata.get("mlflow.trace.session"))
     return [_text_pair("session.id", session)] if session else []
+
+
+def _prompts_of(linked: object) -> list[dict[str, Any]]:
+    """Return the prompts that a trace is linked to, as attributes; several are one text."""
+    try:
+        given = msgspec.json.decode(text(linked) or "[]")
+    except msgspec.DecodeError:
+        return []
+    prompts = [record(each) for each in items(given)]
+    names, versions = (
+        ", ".join(str(each.get(part, "")) for each in prompts) for part in ("name", "version")
+    )
+    return [_text_pair(*pair) for pair in prompt_of(names, versions).items()] if prompts else []
 
 
 def _span_id(identifier: object) -> str:

@@ -6,6 +6,7 @@ adds to spans of the GenAI conventions is dropped here, and what it takes apart 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import quote
@@ -35,6 +36,7 @@ _TRACES: Final = 50
 _IDS: Final = 100
 """Ids in one URL."""
 _STATUS: Final = {"OK": 1, "ERROR": 2}
+_OF_URL: Final = re.compile(r"[/?#]")
 _KIND: Final = "openinference.span.kind"
 _ADDED: Final = (
     "openinference.",
@@ -58,7 +60,7 @@ _JOINED: Final = (
 def fetch(client: Client, period: Period, project: str | None, known: Known) -> Iterator[Trace]:
     """Yield the traces of a project."""
     name = project or DEFAULT_PROJECT
-    base = f"/v1/projects/{quote(name, safe='')}"
+    base = f"/v1/projects/{quote(_identifier(client, name), safe='')}"
     window = [
         ("start_time", iso(period.start_ns)),
         ("end_time", iso(period.end_ns)),
@@ -75,6 +77,15 @@ def fetch(client: Client, period: Period, project: str | None, known: Known) -> 
             pending = []
     if pending:
         yield from _traces(client, base, name, pending)
+
+
+def _identifier(client: Client, name: str) -> str:
+    """Return what names a project in a path: its id, where its name has characters of a URL."""
+    if not _OF_URL.search(name):
+        return name
+    projects = pages(client, "/v1/projects", [])
+    found = (text(each.get("id")) for each in projects if each.get("name") == name)
+    return next(found, name)
 
 
 def pages(

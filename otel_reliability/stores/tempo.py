@@ -67,5 +67,7 @@ def _trace(client: Client, trace_id: str) -> dict[str, object]:
         if error.status != NOT_FOUND:
             raise
         return {}
+    if answer.get("status") == "PARTIAL":
+        client.notes.append(f"Trace {trace_id} is larger than the store answers with: it is cut.")
     spans = record(otlp_of(record(answer.get("trace")))).get("resourceSpans")
     return {"resourceSpans": spans} if spans else {}

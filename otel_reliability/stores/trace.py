@@ -17,6 +17,15 @@ SCORE: Final = "gen_ai.evaluation.score.value"
 LABEL: Final = "gen_ai.evaluation.score.label"
 
 
+TASK: Final = "reliability.task.id"
+"""Names the item of a dataset that a run works on."""
+
+
+def prompt_of(name: str, version: str) -> dict[str, str]:
+    """Return the attributes that name a prompt of a store."""
+    return {"gen_ai.prompt.name": name, "gen_ai.prompt.version": version}
+
+
 class Period(NamedTuple):
     """A period in Unix nanoseconds: the start is inside, the end is not."""
 
