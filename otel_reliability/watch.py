@@ -238,7 +238,7 @@ class Watch:
         found = self._windows.get(key)
         if found is None:
             state = self._agents.loaded(key)
-            rows = [] if state is None else state.first_window.rows()[-MAX_RUNS:]
+            rows = [] if state is None else state.first_window.plain_rows()[-MAX_RUNS:]
             found = self._windows[key] = _Window(len(rows), _greatest(map(usage_of, rows)))
         return found
 

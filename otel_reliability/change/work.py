@@ -131,7 +131,8 @@ class Work:
     def _mix(self, number: int, observation: Observation, ordinal: int) -> ChangePoint | None:
         """Return the note of another mix."""
         request = observation.request or b""
-        self._latest = [*self._latest[1 - LATEST :], number]
+        self._latest.append(number)
+        del self._latest[:-LATEST]
         if not self._directions:
             self._first.append(request)
             if len(self._first) == FIRST:

@@ -132,10 +132,10 @@ class AgentWindow(Numbers):
         groups = self._formed()
         return [
             row if group is None else replace(row, group=group)
-            for row, group in zip(self._plain_rows(), groups, strict=True)
+            for row, group in zip(self.plain_rows(), groups, strict=True)
         ]
 
-    def _plain_rows(self) -> list[Row]:
+    def plain_rows(self) -> list[Row]:
         """Return the rows in the window, without their groups."""
         return self._kept.rows(self._start)
 
@@ -376,7 +376,7 @@ class AgentWindow(Numbers):
 
     def _make(self, at: int) -> Metric:
         metric = super()._make(at)
-        metric.bind(self._plain_rows)
+        metric.bind(self.plain_rows)
         return metric
 
     def _measure(self, at: int) -> None:

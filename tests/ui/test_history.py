@@ -83,7 +83,7 @@ def test_a_flood_of_runs_is_not_slowed_by_curves() -> None:
     clock = FakeClock()
     engine = Engine(SETTINGS, clock=clock, wall=None)
     histories = Histories(engine)
-    for number in range(1, 2 * BURST_POINTS):
+    for number in range(1, 10 * BURST_POINTS):
         closed(engine, 1 + number // 20, f"agent-{number % 20}")
     flooded = sum(len(histories.of(key_of(f"agent-{number}"))) for number in range(20))
     clock.advance(1.0)
