@@ -109,10 +109,20 @@ def test_what_cannot_be_read_is_named_by_file_line_and_reason(
     assert "31 lines or spans could not be read (30 shape, 1 json)." in done.err
 
 
-@pytest.mark.parametrize(
-    "content",
-    [b"nonsense\n", b"\x1f\x8b\x08\x00garbage", b"\x00\x01\x02\xff" * 50, b'{"resourceSpans": ['],
-)
+@pytest.mark.parametrize("content", [b"nonsense\n", b"\x00\x01\x02\xff" * 50])
+def test_a_file_of_no_known_kind_is_named_in_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes
+) -> None:
+    path = tmp_path / "spans.jsonl"
+    path.write_bytes(content)
+    done = call(capsys, "runs", path)
+
+    assert (done.code, done.out) == (2, "")
+    [line] = done.err.splitlines()
+    assert line.startswith(f"{path}: kind: this is ")
+
+
+@pytest.mark.parametrize("content", [b"\x1f\x8b\x08\x00garbage", b'{"resourceSpans": ['])
 def test_where_nothing_can_be_read_it_fails(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes
 ) -> None:
