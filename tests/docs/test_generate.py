@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import runpy
 from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -14,9 +15,15 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGES: Mapping[str, Callable[[], str]] = runpy.run_path(str(DOCS / "generate.py"))["PAGES"]
 
 
+@cache
+def page(name: str) -> str:
+    """Return a page as it is generated now, once for all tests."""
+    return PAGES[name]()
+
+
 @pytest.mark.parametrize("name", sorted(PAGES))
 def test_no_page_has_fallen_behind(name: str) -> None:
-    assert (DOCS / name).read_text(encoding="utf-8") == PAGES[name](), "run `make docs`"
+    assert (DOCS / name).read_text(encoding="utf-8") == page(name), "run `make docs`"
 
 
 @pytest.mark.parametrize(
@@ -27,9 +34,7 @@ def test_no_page_has_fallen_behind(name: str) -> None:
 )
 def test_every_setting_is_told(path: str) -> None:
     rows = [
-        row
-        for row in PAGES["reference/settings.md"]().splitlines()
-        if row.startswith(f"| `{path}` |")
+        row for row in page("reference/settings.md").splitlines() if row.startswith(f"| `{path}` |")
     ]
 
     assert len(rows) == 1
