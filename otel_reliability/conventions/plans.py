@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable, Sequence
 from operator import itemgetter
 from typing import Any, Final
@@ -53,9 +54,15 @@ class Plan:
       is known (`by_failures_only`: of events only on what the readers `failures` find in those of
       spans that failed); `take` gives the values asked for. `templates` are the answers by all of
       these.
+    - `version`: number of times that the plan has learned something new.
     - `sessions`: the keys that name a session; `conversation`: those of a convention that puts its
       spans together by one. `has_fingerprints`: a prompt, tool definitions or a version may be
       there. `has_more`: notes, evaluations, a conversation or what settings ask for may be there.
+
+    Threads that read spans share a plan. They look templates up without a lock; only `learn` and
+    `keep` take one, for a span whose template is not known. The answer for a span is kept under
+    what was asked when the span was looked up. If the plan has learned since, `keep` refuses it:
+    spans that differ in what is asked only now would share it.
     """
 
     __slots__ = (
@@ -75,6 +82,7 @@ class Plan:
         "is_messaging",
         "is_noted",
         "keys",
+        "lock",
         "sessions",
         "take",
         "templates",
@@ -101,6 +109,7 @@ class Plan:
         self.by_name = self.by_kind = self.by_events = False
         self.by_failures_only = True
         self.version = 0
+        self.lock = threading.Lock()
         self.take: Callable[[RawValues], Any] = _nothing
         self.templates: dict[tuple[Any, ...], Template] = {}
         self.sessions = tuple(
@@ -126,6 +135,16 @@ class Plan:
         """Add what an answer depended on. Return whether anything was new, or is not looked up:
         then this answer is not to be remembered, and in the first case those before it are not.
         """
+        with self.lock:
+            return self._learn(view, span, named=named)
+
+    def keep(self, basis: tuple[Any, ...], template: Template, version: int) -> None:
+        """Keep the answer for spans of a basis that was taken at a version of the plan."""
+        with self.lock:
+            if self.version == version:
+                self.templates[basis] = template
+
+    def _learn(self, view: SpanView, span: RawSpan, *, named: bool) -> bool:
         self.by_events = self.by_events or view.by_events or bool(view.failures)
         self.by_failures_only = self.by_failures_only and not view.by_events
         if view.by_events and span.events:
@@ -139,14 +158,14 @@ class Plan:
             return False
         if len(self.derived) + len(derived) + len(self.failures) + len(failures) > MAX_DERIVED:
             return True
-        self.templates.clear()
-        self.version += 1
         self.by_name = self.by_name or by_name
         self.by_kind = self.by_kind or by_kind
         self.derived += tuple(derived)
         self.failures += tuple(failures)
         self.asked += tuple(sorted(asked))
         self.take = itemgetter(*self.asked) if self.asked else _nothing
+        self.templates.clear()
+        self.version += 1  # last: who reads it before has taken a basis that is not kept
         return True
 
 

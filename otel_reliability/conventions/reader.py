@@ -213,6 +213,7 @@ class Reader:
         scope = self._scopes.get(span.scope) or self.scope(span.scope)
         keys = tuple(raw)
         plan = scope.plans.get(keys) or self.plan(scope, keys)
+        version = plan.version
         basis: tuple[Any, ...] = (
             plan.take(raw),
             status,
@@ -228,7 +229,7 @@ class Reader:
         except TypeError:  # a value that cannot be looked up: a program may set anything
             template = None
         if template is None or (events and plan.by_events and not plan.by_failures_only):
-            template = self._answered(scope, plan, span, basis)
+            template = self._answered(scope, plan, span, basis, version)
         facts = template.facts
         failed = template.failed
         if template.build is not None:
@@ -304,16 +305,16 @@ class Reader:
         return None
 
     def _answered(
-        self, scope: Scope, plan: Plan, span: RawSpan, basis: tuple[Any, ...]
+        self, scope: Scope, plan: Plan, span: RawSpan, basis: tuple[Any, ...], version: int
     ) -> Template:
         """Return the template of a span whose plan has none, or whose answer depends
-        on its events.
+        on its events. `version`: that of the plan when the basis was taken.
         """
         found, is_shared = self.ask(scope, plan, span)
         size = _size_of_basis(basis) if is_shared else 0
         if is_shared and size <= MAX_ASKED_SIZE and basis not in plan.templates:
             self.remember(TEMPLATE_SIZE + size)
-            plan.templates[basis] = found
+            plan.keep(basis, found, version)
         return found
 
     def ask(self, scope: Scope, plan: Plan, span: RawSpan) -> tuple[Template, bool]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from fnmatch import fnmatchcase
-from functools import lru_cache
 from operator import itemgetter
 from typing import Any, Final, TypeAlias
 
@@ -22,6 +21,7 @@ from otel_reliability.conventions.base import (
     itself,
 )
 from otel_reliability.conventions.hashing import HashedResult, Hasher
+from otel_reliability.model.remembered import Remembered
 from otel_reliability.model.span import (
     STATUS_ERROR,
     Call,
@@ -44,6 +44,8 @@ Parts: TypeAlias = dict[str, Any]
 the name that was `reported` in place of `effect`; `facts` alone where a convention reads them as a
 whole.
 """
+Reading: TypeAlias = Callable[..., Any]
+"""A function that reads values of attributes, or finishes what another one read."""
 
 
 _NO_TOKENS: Final = Tokens()
@@ -79,7 +81,8 @@ class Templates:
         self._hasher = hasher
         self._ignored, self._renamed = settings.ignore, dict(settings.rename)
         self._names: dict[str, str | None] = {}
-        hashing = _hashed(itself, hasher.arguments), _hashed(itself, hasher.result)
+        self._hashing = Remembered[tuple[Reading, Reading], Reading](MAX_HASHING_READERS)
+        hashing = self._hashed(itself, hasher.arguments), self._hashed(itself, hasher.result)
         self.readers = values.integer, values.text, values.identifier, itself, *hashing
         """The readers that the native extension knows, in the order in which it knows them."""
 
@@ -148,7 +151,7 @@ class Templates:
         """
         match facts:
             case ModelFacts():
-                calls = _once(facts.calls, self._calls_of_messages) if facts.calls else None
+                calls = self._once(facts.calls, self._calls_of_messages) if facts.calls else None
                 return {**_flat(facts), "calls": calls}, self.model
             case InvocationFacts():
                 call = None if facts.call is None else next(iter(self._calls((facts.call,))), None)
@@ -157,9 +160,9 @@ class Templates:
                 parts: Parts = {
                     "name": None if call.name is None else self._name(call.name),
                     "call_id": call.call_id,
-                    "arguments": _once(call.arguments, self._hasher.arguments_of(call.name)),
+                    "arguments": self._once(call.arguments, self._hasher.arguments_of(call.name)),
                     "failed": call.failed,
-                    "result": _once(call.result, self._hasher.result),
+                    "result": self._once(call.result, self._hasher.result),
                     "reported": call.name,
                 }
                 if facts.agent is None and facts.invocation_id is None:
@@ -168,7 +171,7 @@ class Templates:
                 parts["invocation_id"] = facts.invocation_id
                 return parts, self.owned_tool
             case Own():
-                return {"facts": _once(facts, self.complete)}, itemgetter("facts")
+                return {"facts": self._once(facts, self.complete)}, itemgetter("facts")
             case _:
                 return {}, None
 
@@ -244,27 +247,27 @@ class Templates:
             self._names[name] = found
         return found
 
+    def _once(self, part: Any, finish: Reading) -> Any:
+        """Return a part with what makes hashes of it, once for equal values; of a value that is
+        known already, the hashes.
+        """
+        if isinstance(part, Own):
+            return replace(part, reader=self._hashed(part.reader, finish), once=True)
+        return None if part is None else finish(part)
 
-def _once(part: Any, finish: Callable[[Any], Any]) -> Any:
-    """Return a part with what makes hashes of it, once for equal values; of a value that is known
-    already, the hashes.
-    """
-    if isinstance(part, Own):
-        return replace(part, reader=_hashed(part.reader, finish), once=True)
-    return None if part is None else finish(part)
+    def _hashed(self, read: Reading, finish: Reading) -> Reading:
+        """Return a reader that finishes what another one reads; the same one, so that equal values
+        are known in every template.
+        """
+        found = self._hashing.get((read, finish))
+        if found is None:
 
+            def hashed(*given: Any) -> Any:
+                value = read(*given)
+                return None if value is None else finish(value)
 
-@lru_cache(MAX_HASHING_READERS)
-def _hashed(read: Callable[..., Any], finish: Callable[[Any], Any]) -> Callable[..., Any]:
-    """Return a reader that finishes what another one reads; the same one, so that equal values are
-    known in every template.
-    """
-
-    def hashed(*given: Any) -> Any:
-        found = read(*given)
-        return None if found is None else finish(found)
-
-    return hashed
+            found = self._hashing[read, finish] = hashed
+        return found
 
 
 def _is_soft_error(result: HashedResult | None) -> bool:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -372,3 +375,40 @@ def test_answer_that_is_asked_for_again_is_counted_once(monkeypatch: pytest.Monk
     for text in ("deep", *["plain"] * 100):
         reader.read(span(attributes={"text": text}, events=(("note", {}),)))
     assert reader.generation == 0
+
+
+def test_answer_is_not_shared_if_its_plan_learned_meanwhile(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Two threads that ask for the first spans of a plan at once: the one that was looked up before
+    the other's question was known is not kept for spans that answer it otherwise.
+    """
+    own = reader()
+    plan = own.plan(own.scope("x"), (OPENINFERENCE,))
+    ask = own.ask
+    one = span(attributes={OPENINFERENCE: "TOOL"}, scope="x")
+    other = span(attributes={OPENINFERENCE: "LLM"}, scope="x")
+
+    def meanwhile(*given: Any) -> Any:
+        monkeypatch.undo()
+        with ThreadPoolExecutor(1) as pool:
+            assert pool.submit(own.read, other).result().kind is Kind.MODEL
+        return ask(*given)
+
+    monkeypatch.setattr(own, "ask", meanwhile)
+    assert own.read(one).kind is Kind.TOOL
+    assert plan.version
+    assert not plan.templates
+
+    assert own.read(one).kind is Kind.TOOL
+    assert len(plan.templates) == 1
+
+
+def test_reader_is_released_with_what_it_hashed() -> None:
+    own = reader()
+    own.read(span(attributes={OPENINFERENCE: "TOOL", "input.value": "x"}, scope="x"))
+    hasher = weakref.ref(own.hasher)
+    del own
+    gc.collect()
+
+    assert hasher() is None
