@@ -387,12 +387,11 @@ def test_answer_is_not_shared_if_its_plan_learned_meanwhile(
     plan = own.plan(own.scope("x"), (OPENINFERENCE,))
     ask = own.ask
     one = span(attributes={OPENINFERENCE: "TOOL"}, scope="x")
-    other = span(attributes={OPENINFERENCE: "LLM"}, scope="x")
 
     def meanwhile(*given: Any) -> Any:
         monkeypatch.undo()
         with ThreadPoolExecutor(1) as pool:
-            assert pool.submit(own.read, other).result().kind is Kind.MODEL
+            assert pool.submit(own.read, one).result().kind is Kind.TOOL
         return ask(*given)
 
     monkeypatch.setattr(own, "ask", meanwhile)
