@@ -24,7 +24,7 @@ from otel_reliability.windows.agents import AgentRegistry
 
 
 class PartChange(Struct, frozen=True):
-    """What changed of a part: the bytes of keys that are gone, and the rows of the others."""
+    """Changes of a part: the bytes of keys that are gone, and the rows of the others."""
 
     name: str
     gone: list[bytes]
@@ -39,7 +39,7 @@ class ChangedRun(Struct, frozen=True):
 
 
 class Save(Struct, frozen=True):
-    """What one transaction changes."""
+    """Everything that one transaction changes."""
 
     gone_agents: Sequence[int]
     agents: Sequence[tuple[int, AgentKey, float]]
@@ -163,7 +163,9 @@ class StoredAgents:
 
 
 class Unsaved:
-    """What the database does not hold yet, or holds needlessly: noted as it happens."""
+    """Changes that the database does not hold yet, and rows that it holds needlessly: noted as they
+    happen.
+    """
 
     def __init__(
         self,
