@@ -14,6 +14,7 @@ from otel_reliability.cli.options import Choice, baseline_option, form, of_recor
 from otel_reliability.cli.output import show, write
 from otel_reliability.cli.reading import read
 from otel_reliability.errors import ConfigurationError
+from otel_reliability.metrics.success.verdict import Assessment
 from otel_reliability.model.run import FINGERPRINTS, Run
 from otel_reliability.recording import FinalSeen
 from otel_reliability.reference import pinned_by
@@ -199,9 +200,9 @@ def _text(agent: AgentView, trust: float | None) -> str:
 
 
 def _success(agent: AgentView) -> badge.Half | None:
-    return badge.success_half(
-        agent.verdict, agent.grade, agent.tier, agent.success_rate, agent.error_rate
-    )
+    failed = agent.metrics["failed_run_share"].value
+    assessment = Assessment(agent.verdict, agent.grade)
+    return badge.success_half(assessment, agent.tier, agent.success_rate, agent.error_rate, failed)
 
 
 def _no_badge(why: str) -> int:

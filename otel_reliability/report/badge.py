@@ -17,7 +17,7 @@ from otel_reliability.metrics.stability.tier import (
     tier_of,
     trust_text,
 )
-from otel_reliability.metrics.success.verdict import Verdict
+from otel_reliability.metrics.success.verdict import Assessment, Verdict
 from otel_reliability.report.text import allowed, percent
 
 COLOURS: Final = {
@@ -41,26 +41,33 @@ class Half(NamedTuple):
 
 
 def success_half(
-    verdict: Verdict, grade: Tier | None, tier: Tier | None, success_rate: Rate, error_rate: Rate
+    assessment: Assessment, tier: Tier | None, success: Rate, errors: Rate, failed: Rate
 ) -> Half | None:
     """Return the half of a badge that says how often an agent succeeds; None where that is no worse
-    than the tier of its score says.
+    than the tier of its score says. `success`, `errors` and `failed` are the shares of runs that
+    succeed, that end in an error, and that are known to have failed.
 
-    >>> success_half(Verdict.FAILING, Tier.CRITICAL, Tier.STABLE, None, 1.0)
+    >>> failing = Assessment(Verdict.FAILING, Tier.CRITICAL)
+    >>> success_half(failing, Tier.STABLE, None, 1.0, 1.0)
     Half(text='❌ FAILING 100 % end in errors', grade=<Tier.CRITICAL: ...>)
-    >>> success_half(Verdict.STABLE, Tier.UNSTABLE, Tier.STABLE, 0.55, 0.0)
+    >>> success_half(Assessment(Verdict.STABLE, Tier.UNSTABLE), Tier.STABLE, 0.55, 0.0, 0.45)
     Half(text='🟠 55 % succeed', grade=<Tier.UNSTABLE: ...>)
-    >>> success_half(Verdict.STABLE, Tier.CRITICAL, Tier.STABLE, None, 0.0)
+    >>> success_half(Assessment(Verdict.STABLE, Tier.VARIABLE), Tier.STABLE, None, 0.0, 0.25)
+    Half(text='🟡 25 % failed', grade=<Tier.VARIABLE: ...>)
+    >>> success_half(Assessment(Verdict.STABLE, Tier.CRITICAL), Tier.STABLE, None, 0.0, 0.0)
     Half(text='🔴 most tool calls fail', grade=<Tier.CRITICAL: ...>)
     """
+    verdict, grade = assessment
     is_failing = verdict is Verdict.FAILING
     if grade is None or (not is_failing and tier in (None, grade)):
         return None
     sign = "❌ FAILING" if is_failing else grade.sign
-    if success_rate is not None:
-        what = f"{percent(success_rate)} succeed"
-    elif error_rate:
-        what = f"{percent(error_rate)} end in errors"
+    if success is not None:
+        what = f"{percent(success)} succeed"
+    elif failed and failed > (errors or 0.0):
+        what = f"{percent(failed)} failed"
+    elif errors:
+        what = f"{percent(errors)} end in errors"
     else:
         what = "most tool calls fail"
     return Half(f"{sign} {what}", grade)

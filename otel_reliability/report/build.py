@@ -251,7 +251,8 @@ def agent_view(source: AgentSource, settings: Settings, max_runs_for_intervals: 
     error_rate = metrics["error_rate"].value
     assessment = assess(readings.__getitem__)
     tier = None if score is None else tier_of(score)
-    half = success_half(assessment.verdict, assessment.grade, tier, success_rate, error_rate)
+    failed = metrics["failed_run_share"].value
+    half = success_half(assessment, tier, success_rate, error_rate, failed)
     outcomes = Counter(row.outcome for row in undisturbed)
     first = min(source.rows, key=lambda row: (row.start_ns, row.run_id))
     known = outcomes[Outcome.SUCCESS] + outcomes[Outcome.FAILURE]

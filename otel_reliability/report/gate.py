@@ -28,10 +28,10 @@ from otel_reliability.report.target import SERIES, WORDS, GateTarget
 from otel_reliability.report.text import agent_name, clean, count, grouped, measured, percent
 from otel_reliability.report.view import AgentView, ReadingView, ReportView
 from otel_reliability.report.words import (
+    about_success,
     coverage,
     is_bounded,
     missing,
-    success_words,
     warnings,
 )
 from otel_reliability.statistics.intervals import MIN_RUNS, wilson
@@ -93,11 +93,11 @@ class TargetResult(NamedTuple):
         words = {level: word for word, level in WORDS.get(target.name, {}).items()}
         bound = f"{target.sign} {words.get(target.wanted, f'{target.wanted:.12g}')}"
         if self.agent is not None and self.most is not None:
-            errors = self.agent.metrics["error_rate"]
-            ended = f"{percent(errors.value or 0.0)} of {count(errors.runs, 'run')}"
+            failed = self.agent.metrics["failed_run_share"]
+            known = f"{percent(failed.value or 0.0)} of {count(failed.runs, 'run')}"
             return (
                 f"{self.subject}: {target.name} is at most {percent(self.most)}, required {bound} "
-                f"({ended} ended in an error)"
+                f"({known} failed)"
             )
         if self.why or value is None:
             return f"{self.subject}: {target.name} {bound} is not checked: {self.why}"
@@ -192,7 +192,7 @@ def _unasked(agent: AgentView, is_missed: bool) -> Iterator[str]:
     its runs fail: a rate over all of them hides that.
     """
     if agent.verdict is Verdict.FAILING and not is_missed:
-        success = success_words(agent.metrics["success_rate"], agent.metrics["error_rate"])
+        success = about_success(agent)
         yield f"its verdict is failing: {success}; require success_rate or error_rate, too"
     if agent.shift is not None and agent.shift.is_worse:
         yield about_shift(agent.shift)
@@ -268,13 +268,13 @@ def _result(
 
 
 def _most(target: GateTarget, agent: AgentView, min_runs: int) -> float | None:
-    """Return the most that a success rate which is not known may be, where runs that ended in an
-    error leave less of it than is required.
+    """Return the most that a success rate which is not known may be, where failed runs leave less
+    of it than is required.
     """
-    errors = agent.metrics["error_rate"]
-    if target.name != "success_rate" or target.task is not None or errors.runs < min_runs:
+    failed = agent.metrics["failed_run_share"]
+    if target.name != "success_rate" or target.task is not None or failed.runs < min_runs:
         return None
-    most = success_bound(NO_DATA, errors)
+    most = success_bound(NO_DATA, failed)
     is_floor = target.holds(1.0) and not target.holds(0.0)
     return most if most is not None and is_floor and not target.holds(most) else None
 

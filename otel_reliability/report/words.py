@@ -122,7 +122,7 @@ def meaning(agent: AgentView) -> str:
     """Return the verdict as a sentence: whether the agent succeeds, and how alike its runs are, or
     why that is not known.
     """
-    success = _with_failed_calls(_success(agent), agent)
+    success = _with_failed_calls(about_success(agent), agent)
     if agent.shift is not None:
         success = f"{agent.shift.sentence}; {success}"
     alike = _alike(agent)
@@ -136,7 +136,7 @@ def meaning(agent: AgentView) -> str:
     return f"{sentence[:1].upper()}{sentence[1:]}."
 
 
-def _success(agent: AgentView) -> str:
+def about_success(agent: AgentView) -> str:
     """Return how often the agent succeeds; where only failures are known, and more than the errors
     show, how many.
     """

@@ -149,14 +149,17 @@ def _not_in_the_score(ask: Ask) -> str:
     """Return what goes wrong without lowering the score; empty where that is nothing.
 
     >>> readings = {"success_rate": Reading(0.5, 40), "error_rate": Reading(0.0, 40)}
+    >>> readings["failed_run_share"] = Reading(0.5, 40)
     >>> _not_in_the_score(readings.__getitem__)
     '50 % of 40 runs failed.'
     """
     success = ask("success_rate")
     errors = ask("error_rate")
-    failed = 0.0 if success.value is None else 1.0 - success.value
+    known = ask("failed_run_share")
+    failed = (known.value or 0.0) if success.value is None else 1.0 - success.value
     if failed > (errors.value or 0.0):
-        return f"{percent(failed)} of {count(success.runs, 'run')} failed."
+        runs = known.runs if success.value is None else success.runs
+        return f"{percent(failed)} of {count(runs, 'run')} failed."
     if errors.value:
         return f"{percent(errors.value)} of {count(errors.runs, 'run')} ended in an error."
     failed_calls = ask("failed_call_share").value or 0.0

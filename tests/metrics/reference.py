@@ -321,6 +321,15 @@ def error_rate(rows: Sequence[Row], settings: Settings) -> float | None:
     return share(row.ended_in_error for row in baseline(rows))
 
 
+def failed_run_share(rows: Sequence[Row], settings: Settings) -> float | None:
+    known = [
+        (row.success, row.ended_in_error)
+        for row in baseline(rows)
+        if (row.success, row.ended_in_error) != (None, None)
+    ]
+    return share(success is False or in_error is True for success, in_error in known)
+
+
 def failed_call_share(rows: Sequence[Row], settings: Settings) -> float | None:
     counted = [row for row in baseline(rows) if row.retries is not None]
     calls = sum(row.tool_calls or 0 for row in counted)
@@ -367,12 +376,16 @@ def most_of(yes: int, of: int) -> float:
 def verdict(rows: Sequence[Row], settings: Settings) -> float | None:
     """0 for failing, else 1 + the rank of the tier."""
     outcomes = [row.success for row in baseline(rows)]
-    ends = [row.ended_in_error for row in baseline(rows) if row.ended_in_error is not None]
     known = [outcome for outcome in outcomes if outcome is not None]
     if True in known or (known and len(known) == len(outcomes)):
         most = most_of(known.count(True), len(known))
     else:
-        most = most_of(ends.count(False), len(ends)) if ends else 1.0
+        failed = [
+            row.success is False or bool(row.ended_in_error)
+            for row in baseline(rows)
+            if row.success is not None or row.ended_in_error is not None
+        ]
+        most = most_of(failed.count(False), len(failed)) if failed else 1.0
     grade = tier(rows, settings)
     if most < 0.5:
         return 0.0
@@ -384,8 +397,8 @@ def worse_grade(rows: Sequence[Row], settings: Settings) -> float | None:
     successes = [row.success for row in baseline(rows)]
     succeed = share(successes)
     if succeed is None or (True not in successes and None in successes):
-        errors = error_rate(rows, settings)
-        succeed = 1 - errors if errors else None
+        failed = failed_run_share(rows, settings)
+        succeed = 1 - failed if failed else None
     ranks = [rank for rank in (tier(rows, settings),) if rank is not None]
     if succeed is not None:
         ranks.append(
@@ -408,6 +421,7 @@ NAIVE: Mapping[str, Formula] = {
         sum(bool(row.flaws) for row in baseline(rows))
     ),
     "error_rate": error_rate,
+    "failed_run_share": failed_run_share,
     "failed_call_share": failed_call_share,
     "objective": lambda _, settings: next(map(least_share, settings.objectives), None),
     "objective_period": lambda _, settings: next((one.period for one in settings.objectives), None),

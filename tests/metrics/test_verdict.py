@@ -20,10 +20,12 @@ def readings(
     errors: float | None = None,
     score: float | None = None,
     calls: float | None = None,
+    failed: float | None = None,
 ) -> dict[str, Reading]:
     given_values = {
         "success_rate": success,
         "error_rate": errors,
+        "failed_run_share": errors if failed is None else failed,
         "failed_call_share": calls,
         "score": score,
         "objective": None,
@@ -46,6 +48,9 @@ def readings(
         ({"errors": 0.5, "score": 90.0}, Verdict.STABLE, Tier.UNSTABLE),
         ({"success": 1.0, "errors": 0.0, "score": 65.0}, Verdict.VARIABLE, Tier.VARIABLE),
         ({"errors": 0.0, "score": 90.0}, Verdict.STABLE, Tier.STABLE),
+        # Only failures are reported: what is not known to fail is not known to succeed.
+        ({"errors": 0.0, "failed": 0.95, "score": 100.0}, Verdict.FAILING, Tier.CRITICAL),
+        ({"errors": 0.0, "failed": 0.25, "score": 100.0}, Verdict.STABLE, Tier.VARIABLE),
         # Nothing works, though no run says so.
         ({"errors": 0.0, "score": 100.0, "calls": 1.0}, Verdict.STABLE, Tier.CRITICAL),
         ({"errors": 0.0, "score": 100.0, "calls": 0.6}, Verdict.STABLE, Tier.STABLE),
@@ -107,7 +112,7 @@ def test_the_budget_left_is_what_the_objective_allows_less_what_failed() -> None
 @pytest.mark.parametrize(("runs", "failing"), [(1, False), (3, False), (4, True), (20, True)])
 def test_a_few_failed_runs_are_no_verdict(runs: int, failing: bool) -> None:
     """Three failures of three leave a success rate of up to 56 %."""
-    found = assess({**readings(score=100.0), "error_rate": Reading(1.0, runs)}.__getitem__)
+    found = assess({**readings(score=100.0), "failed_run_share": Reading(1.0, runs)}.__getitem__)
 
     assert (found.verdict is Verdict.FAILING) is failing
 

@@ -206,5 +206,5 @@ def test_a_rate_that_errors_keep_below_its_target_is_missed(
 
     assert gate.exit_code(found) == status
     assert status == 3 or result.sentence == (
-        "crasher: success_rate is at most 65 %, required >= 0.9 (50 % of 40 runs ended in an error)"
+        "crasher: success_rate is at most 65 %, required >= 0.9 (50 % of 40 runs failed)"
     )

@@ -7,6 +7,7 @@ from __future__ import annotations
 from otel_reliability.metrics.success.cost_per_run import CostPerRun
 from otel_reliability.metrics.success.error_rate import ErrorRate
 from otel_reliability.metrics.success.failed_call_share import FailedCallShare
+from otel_reliability.metrics.success.failed_run_share import FailedRunShare
 from otel_reliability.metrics.success.objective import (
     ErrorBudgetLeft,
     Objective,
@@ -18,6 +19,7 @@ from otel_reliability.metrics.success.verdict import GradeRank, VerdictRank
 ROWS = (
     SuccessRate,
     ErrorRate,
+    FailedRunShare,
     FailedCallShare,
     VerdictRank,
     GradeRank,

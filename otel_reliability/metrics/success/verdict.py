@@ -41,6 +41,16 @@ class Verdict(enum.Enum):
 _OF_TIER: Final = {tier: Verdict(tier.name.lower()) for tier in Tier}
 _WORST_FIRST: Final = tuple(reversed(Tier))
 
+NEEDED: Final = (
+    "success_rate",
+    "error_rate",
+    "failed_run_share",
+    "failed_call_share",
+    "score",
+    "objective",
+)
+"""The readings that a verdict is made of."""
+
 RANKS: Final = {
     verdict: float(rank)
     for rank, verdict in enumerate(one for one in Verdict if one is not Verdict.UNDECIDED)
@@ -69,12 +79,12 @@ class Assessment(NamedTuple):
 
 
 def assess(ask: Callable[[str], Rate]) -> Assessment:
-    """Return the verdict from the readings of `success_rate`, `error_rate`, `failed_call_share`,
-    `objective` and `score`.
+    """Return the verdict from the readings of `success_rate`, `error_rate`, `failed_run_share`,
+    `failed_call_share`, `objective` and `score`.
 
     >>> def readings(**values: float) -> Callable[[str], Rate]:
     ...     return lambda name: Reading(values.get(name), 20, note="success")
-    >>> assess(readings(error_rate=1.0, score=100.0)).verdict
+    >>> assess(readings(failed_run_share=1.0, score=100.0)).verdict
     <Verdict.FAILING: 'failing'>
     >>> assess(readings(success_rate=0.7, score=90.0))
     Assessment(verdict=<Verdict.STABLE: 'stable'>, grade=<Tier.VARIABLE: (60, ...)>)
@@ -82,18 +92,18 @@ def assess(ask: Callable[[str], Rate]) -> Assessment:
     <Verdict.FAILING: 'failing'>
     """
     success = ask("success_rate")
-    errors = ask("error_rate")
+    failed = ask("failed_run_share")
     score = ask("score").value
     tier = None if score is None else tier_of(score)
-    if is_failing(success, errors, ask("objective")):
+    if is_failing(success, ask("error_rate"), failed, ask("objective")):
         return Assessment(Verdict.FAILING, Tier.CRITICAL)
     of_calls = Tier.CRITICAL if most_calls_fail(success, ask("failed_call_share")) else None
-    known = [one for one in (tier, _grade_of_success(success, errors), of_calls) if one is not None]
+    known = [one for one in (tier, _grade_of_success(success, failed), of_calls) if one is not None]
     grade = min(known, key=_WORST_FIRST.index, default=None)
     return Assessment(Verdict.UNDECIDED if tier is None else _OF_TIER[tier], grade)
 
 
-def is_failing(success: Rate, errors: Rate, objective: Rate) -> bool:
+def is_failing(success: Rate, errors: Rate, failed: Rate, objective: Rate) -> bool:
     """Return whether an agent misses its objective (the reading's note is its signal), by more than
     chance; without an objective on success, whether it fails more often than it succeeds.
     """
@@ -103,20 +113,20 @@ def is_failing(success: Rate, errors: Rate, objective: Rate) -> bool:
             return True
     of_success = objective.value is not None and objective.note == SUCCESS
     least = objective.value if objective.value is not None and of_success else MIN_SUCCESS
-    most = success_bound(success, errors)
+    most = success_bound(success, failed)
     return most is not None and most < least
 
 
-def success_bound(success: Rate, errors: Rate) -> float | None:
+def success_bound(success: Rate, failed: Rate) -> float | None:
     """Return the most that the success rate may be: the upper end of its interval where outcomes
-    are known, else what errors leave of it; None where neither is known.
+    are known, else what the share of failed runs leaves of it; None where neither is known.
 
     Intervals are Wilson's at 95 %.
     """
     if success.value is not None:
         return wilson(round(success.value * success.runs), success.runs)[1]
-    if errors.value is not None:
-        return 1.0 - wilson(round(errors.value * errors.runs), errors.runs)[0]
+    if failed.value is not None:
+        return 1.0 - wilson(round(failed.value * failed.runs), failed.runs)[0]
     return None
 
 
@@ -133,13 +143,14 @@ def most_calls_fail(success: Rate, calls: Rate) -> bool:
     return wilson(round(calls.value * calls.runs), calls.runs)[0] > MOST_CALLS
 
 
-def _grade_of_success(success: Rate, errors: Rate) -> Tier | None:
-    """Return the tier of the success rate in percent; without outcomes, that of 1 − error rate.
-    None if no error was seen: an end without an error is no success.
+def _grade_of_success(success: Rate, failed: Rate) -> Tier | None:
+    """Return the tier of the success rate in percent; where no success is known, that of 1 − the
+    share of failed runs. None if none is known to have failed: an end without an error is no
+    success.
     """
     if success.value is not None:
         return tier_of(100.0 * success.value)
-    return None if not errors.value else tier_of(100.0 * (1.0 - errors.value))
+    return None if not failed.value else tier_of(100.0 * (1.0 - failed.value))
 
 
 class VerdictRank(Derived):
@@ -151,6 +162,7 @@ class VerdictRank(Derived):
     ...     {
     ...         "success_rate": Reading(0.0, 12),
     ...         "error_rate": Reading(1.0, 12),
+    ...         "failed_run_share": Reading(1.0, 12),
     ...         "failed_call_share": Reading(None, 0),
     ...         "score": Reading(100.0, 12),
     ...         "objective": Reading(None, 0),
@@ -169,13 +181,13 @@ class VerdictRank(Derived):
         description="0 failing, 1 critical, 2 unstable, 3 variable, 4 stable: failing where the "
         "agent misses its objective (without one: fails more often than it succeeds), else the "
         "tier of the score.",
-        formula="0 where the upper bound of the success rate (or of 1 − error_rate, where outcomes "
-        "are unknown) is below the objective (0.5 without one); else 1 + the rank of the tier",
+        formula="0 where the upper bound of the success rate (or of 1 − failed_run_share, where no "
+        "success is known) is below the objective (0.5 without one); else 1 + the rank of the tier",
         required_data="a score, outcomes, or ends in an error",
         source="this project",
         improve="First make it succeed (success_rate, error_rate), then make it stable (score).",
     )
-    needs = ("success_rate", "error_rate", "failed_call_share", "score", "objective")
+    needs = NEEDED
 
     def derive(self, readings: Mapping[str, Reading]) -> Reading:
         verdict = assess(readings.__getitem__).verdict
@@ -191,6 +203,7 @@ class GradeRank(Derived):
 
     >>> readings = {"success_rate": Reading(0.55, 90), "error_rate": Reading(0.0, 90)}
     >>> rest = {"objective": Reading(None, 0), "failed_call_share": Reading(0.0, 90)}
+    >>> rest["failed_run_share"] = Reading(0.45, 90)
     >>> GradeRank().derive({**readings, **rest, "score": Reading(90.0, 90)})
     Reading(value=2.0, runs=90, parts=(), note='UNSTABLE')
     """
@@ -206,13 +219,13 @@ class GradeRank(Derived):
         "the score and the success rate in percent are on the scale of the tiers; 1 where no "
         "outcome is known and most tool calls fail. Agents are sorted and coloured by it.",
         formula="0 where the verdict is failing; else 1 + the lower rank of the tiers of score and "
-        "100 × success_rate (100 × (1 − error_rate) where outcomes are unknown and an error is "
-        "seen; 0 where they are unknown and the lower bound of failed_call_share is above 0.5)",
+        "100 × success_rate (100 × (1 − failed_run_share) where no success is known and a failure "
+        "is; 0 where no outcome is known and the lower bound of failed_call_share is above 0.5)",
         required_data="a score, outcomes, or ends in an error",
         source="this project",
         improve="As for the verdict.",
     )
-    needs = ("success_rate", "error_rate", "failed_call_share", "score", "objective")
+    needs = NEEDED
 
     def derive(self, readings: Mapping[str, Reading]) -> Reading:
         verdict, grade = assess(readings.__getitem__)
