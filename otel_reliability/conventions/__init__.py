@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from otel_reliability.conventions.adapters.agentops import AgentOps
 from otel_reliability.conventions.adapters.by_name import ByName
 from otel_reliability.conventions.adapters.claude_code import ClaudeCode
 from otel_reliability.conventions.adapters.codex import Codex
@@ -74,6 +75,7 @@ TABLE: Final[tuple[Convention, ...]] = (
     Vercel(),
     OpenInference(),
     OpenLLMetry(),
+    AgentOps(),
     Genkit(),
     Embabel(),
     SpringAI(),

@@ -15,6 +15,7 @@ from otel_reliability.model.span import (
     STATUS_ERROR,
     Kind,
     RawLog,
+    RejectionFacts,
     Resource,
     Tokens,
 )
@@ -661,3 +662,15 @@ def test_a_span_may_name_its_agent_only_by_its_own_name(name: str, agent: str | 
     """As Koog does, whose agents have ids: one of the user's, or a UUID."""
     attributes = {OPERATION: "invoke_agent", "gen_ai.request.model": "gpt-4o-mini"}
     assert invocation(span(name=name, attributes=attributes)).fallback_name == agent
+
+
+def test_the_question_whether_to_call_a_tool_is_no_call() -> None:
+    """Cloudflare's agents give it the span of a tool, and another one below for its state."""
+    asks = {**TOOL, "cloudflare.agents.operation.name": "tool.approval"}
+    state = "cloudflare.agents.tool.approval.state"
+    assert is_nothing(span(attributes=asks))
+    assert is_nothing(span(attributes={**asks, state: "approved"}))
+    waits = read(span(attributes={**asks, state: "requested"}))
+    assert (waits.facts, waits.failed) == (RejectionFacts(pending=True), False)
+    assert read(span(attributes={**asks, state: "denied"})).facts == RejectionFacts()
+    assert call(span(attributes={**TOOL, "cloudflare.agents.operation.name": "tool.execute"}))

@@ -56,3 +56,11 @@ def test_a_flow_of_versions_before_actions_had_a_subtype() -> None:
     root = span(1, attributes=attributes, scope="genkit-tracer")
     found = run(root, action("model", 2, 1, output=json.dumps(ASKED)))
     assert (found.key.agent, found.outcome.value) == ("planner", "completed")
+
+
+def test_an_error_has_a_status_only_where_it_came_from() -> None:
+    """As Genkit Go writes it: the spans above say it in their state."""
+    root = action("flow", name="planner", state="error")
+    found = run(root, action("model", 2, 1, STATUS_ERROR, name="gpt", state="error"))
+    assert (found.outcome.value, found.outcome_source) == ("failure", "root_error")
+    assert call(action("tool", name="search", state="error")).failed

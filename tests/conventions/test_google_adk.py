@@ -136,3 +136,32 @@ def test_a_tool_without_attributes_failed() -> None:
     found = call(span(name="execute_tool search", scope="gcp.vertex.agent"))
     assert (found.name, found.failed) == ("search", True)
     assert is_nothing(span(name="execute_tool (merged tools)", scope="gcp.vertex.agent"))
+
+
+def test_a_word_in_the_place_of_an_id_identifies_no_call() -> None:
+    """ADK for Go and Java write it where a call failed: two of them are no replay."""
+    failed = {
+        OPERATION: "execute_tool",
+        "gen_ai.tool.name": "search",
+        "gen_ai.tool.call.id": "<not specified>",
+        "gcp.vertex.agent.tool_call_args": '{"q": 1}',
+        "gcp.vertex.agent.tool_response": "<not specified>",
+    }
+    read = call(span(attributes=failed, scope=SCOPE))
+    assert (read.call_id, read.arguments, read.result) == (None, hashed({"q": 1}), None)
+
+
+def test_without_content_there_are_neither_arguments_nor_a_response() -> None:
+    tool = {
+        OPERATION: "execute_tool",
+        "gen_ai.tool.name": "search",
+        "gcp.vertex.agent.tool_call_args": "{}",
+    }
+
+    def found(response: str) -> tuple[bytes | None, bytes | None]:
+        attributes = {**tool, "gcp.vertex.agent.tool_response": response}
+        read = call(span(attributes=attributes, scope=SCOPE))
+        return read.arguments, read.result
+
+    assert found("{}") == (None, None)
+    assert found('{"found": 2}') == (hashed({}), hashed({"found": 2}))

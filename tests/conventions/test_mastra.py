@@ -72,3 +72,9 @@ def test_q28_mastras_sub_agent_below_a_model_span_counts_apart() -> None:
     )
 
     assert (found.input_tokens, found.output_tokens) == (200, 20)
+
+
+def test_a_tool_that_had_no_success_failed() -> None:
+    tool = {"gen_ai__tool__name": "search"}
+    assert call(mastra(1, None, "tool.execute", **tool, gen_ai__tool__success=False)).failed
+    assert not call(mastra(1, None, "tool.execute", **tool, gen_ai__tool__success=True)).failed

@@ -540,3 +540,37 @@ def test_a_call_of_openai_agents_that_waits_or_was_refused_is_no_step() -> None:
     )
     assert read(waits).facts == RejectionFacts(pending=True)
     assert read(refused).facts == RejectionFacts()
+
+
+def converted(kind: str, name: str, number: int, parent: int | None, **facts: Any) -> RawSpan:
+    """A span of Mastra, as its exporter to Arize converts it."""
+    told = {key.replace("__", "."): value for key, value in facts.items()}
+    start = float(number)
+    return span(
+        number,
+        parent,
+        name=name,
+        attributes={KIND: kind, **told},
+        scope="@mastra/otel-exporter",
+        start=start,
+        end=30.0 - start,
+    )
+
+
+@pytest.mark.parametrize(("is_old", "named"), [(False, {"agent.name": "desk"}), (True, {})])
+def test_to_its_converter_of_genai_all_is_a_model_or_an_agent(
+    is_old: bool, named: Mapping[str, str]
+) -> None:
+    """Steps are models there, and up to 0.1 models are agents, without a name."""
+    model_kind = "AGENT" if is_old else "LLM"
+    usage = {"llm.model_name": "gpt", "llm.token_count.prompt": 10}
+    found = run(
+        converted("AGENT", "invoke_agent desk", 1, None, **named),
+        converted(model_kind, "chat gpt", 2, 1, **usage, **named),
+        converted("LLM", "model_step desk", 3, 2),
+        converted("LLM", "model_inference desk", 4, 3),
+        converted("TOOL", "execute_tool search", 5, 3, tool__name="search"),
+        converted("LLM", "processor_run desk", 6, 1),
+    )
+    assert (found.key.agent, found.path, found.input_tokens) == ("desk", ("search",), 10)
+    assert [one.model for one in found.model_calls] == ["gpt"]

@@ -37,6 +37,7 @@ from otel_reliability.model.span import (
     Kind,
     ModelFacts,
     RawLog,
+    RejectionFacts,
     Tokens,
     ToolFacts,
 )
@@ -79,10 +80,15 @@ TOOL_RESULTS: Final = (*CALL_RESULTS, OUTPUT)
 TOOL_STATUS: Final = ("gen_ai.tool.status", "tool.status", "gen_ai.tool.call.status")
 TOOL_FAILED: Final = ("error", "gen_ai.tool.is_error", "gen_ai.tool.call.is_error")
 """Keys that are true on the span of a call that failed; the first as in OpenTracing."""
+TOOL_SUCCEEDED: Final = ("gen_ai.tool.success", "gen_ai.tool.execution.success")
+"""Keys that are false there: of Mastra before 1, of openlit."""
 ERROR_TYPE: Final = "error.type"
 MAX_APPROVAL: Final = 8_192
 """Characters of a result in which it is looked for that a call waits for a person."""
 MCP_METHOD: Final = "mcp.method.name"
+APPROVAL_OF: Final = "cloudflare.agents.operation.name"
+APPROVAL_STATE: Final = "cloudflare.agents.tool.approval.state"
+"""Of Cloudflare's agents, where a tool's span may stand for the question whether to call it."""
 TRANSFER_MODE: Final = "gen_ai.transfer.mode"
 TRANSFER_TARGET: Final = "gen_ai.transfer.target.name"
 OUTPUT_MESSAGES: Final = "gen_ai.output.messages"
@@ -232,6 +238,7 @@ class GenAI(Convention):
         CALL_ID,
         *TOOL_STATUS,
         *TOOL_FAILED,
+        *TOOL_SUCCEEDED,
         ERROR_TYPE,
         MCP_METHOD,
         REQUEST_MODEL,
@@ -248,6 +255,8 @@ class GenAI(Convention):
         *CONTEXT_LIMITS,
         *MONEY,
         *MEMORY_IDS,
+        APPROVAL_OF,
+        APPROVAL_STATE,
         TRANSFER_MODE,
         TRANSFER_TARGET,
         *PENDING_TOOLS,
@@ -558,11 +567,20 @@ def tool(
         name = values.text(span.name[len(TOOL_SPAN) :])
     if name in MERGED_TOOLS:
         return NOTHING
+    if span.get(APPROVAL_OF) == "tool.approval":
+        return _approval(span.get(APPROVAL_STATE))
     if span.get(TRANSFER_MODE) == "pass_control":
         return Answer(Kind.HANDOFF, HandoffFacts(values.name(span.get(TRANSFER_TARGET))))
     if name == FINISH_TOOL and "smolagents" in span.scope:
         return Answer(Kind.TOOL, ToolFacts(finish=True))
     return tool_answer(span, name, call_id, arguments, result, failed=failed)
+
+
+def _approval(state: object) -> Answer:
+    """A question whether a tool may be called; a call that was approved has a span of its own."""
+    if state not in ("requested", "denied"):
+        return NOTHING
+    return Answer(Kind.TOOL, RejectionFacts(pending=state == "requested"), failed=False)
 
 
 def tool_answer(
@@ -593,13 +611,15 @@ def one_call(span: SpanView, name: str | None, *parts: Any, failed: bool = False
 
 def tool_failed(span: SpanView) -> bool:
     """ERROR status, `error.type`, a mark of the kind of `error`, or Q39: Strands'
-    `gen_ai.tool.status` (1.0: `tool.status`) says error.
+    `gen_ai.tool.status` (1.0: `tool.status`) says error, that of AgentOps failed.
     """
     if span.status == STATUS_ERROR or values.text(span.get(ERROR_TYPE)) is not None:
         return True
     if any(values.truth(span.get(key)) for key in TOOL_FAILED if key in span):
         return True
-    return any(span.get(key) == "error" for key in TOOL_STATUS)
+    if any(values.truth(span.get(key)) is False for key in TOOL_SUCCEEDED if key in span):
+        return True
+    return any(values.text(span.get(key)) in FAILED_WORDS for key in TOOL_STATUS)
 
 
 def approval_in(result: object) -> str | None:

@@ -1,8 +1,9 @@
 """Genkit for JavaScript and Go: kinds in `genkit:type` and its subtype, all counts in the JSON of
 inputs and outputs.
 
-Source: genkit 1.42 (scope `genkit-tracer`) and Genkit Go 1.4. A flow that nothing stands above is
-an agent's run. Each turn nests in the one before (`generate` below `generate`).
+Source: genkit 1.42 (scope `genkit-tracer`), Genkit Go 1.4 and its successors, where only the span
+that an error came from has a status. A flow that nothing stands above is an agent's run. Each turn
+nests in the one before (`generate` below `generate`).
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ SUBTYPE: Final = "genkit:metadata:subtype"
 NAME: Final = "genkit:name"
 INPUT: Final = "genkit:input"
 OUTPUT: Final = "genkit:output"
+STATE: Final = "genkit:state"
 SESSIONS: Final = ("genkit:metadata:agent:sessionId", "genkit:sessionId")
 
 MODELS: Final = frozenset({"model", "background-model"})
@@ -40,7 +42,7 @@ class Genkit(Convention):
 
     name = "Genkit"
     request = (INPUT,)
-    plain = (SUBTYPE, NAME, *SESSIONS)
+    plain = (SUBTYPE, NAME, STATE, *SESSIONS)
     tool_content = (INPUT, OUTPUT)
     tool_mark = (SUBTYPE, *sorted(TOOLS))
     needs = (TYPE,)
@@ -50,16 +52,19 @@ class Genkit(Convention):
         subtype = values.text(span.get(SUBTYPE)) or values.text(span.get(TYPE))
         name = values.text(span.get(NAME))
         session = own(values.identifier, *SESSIONS)
+        failed = True if span.get(STATE) == "error" else None
         if subtype == "agent":
-            return Answer(Kind.AGENT, InvocationFacts(name=name), session=session)
+            return Answer(Kind.AGENT, InvocationFacts(name=name), failed, session)
         if subtype == "flow":
             facts = InvocationFacts(name=name, agent_if_root=True)
-            return Answer(Kind.WORKFLOW, facts, session=session)
+            return Answer(Kind.WORKFLOW, facts, failed, session)
         if subtype in MODELS:
-            return Answer(Kind.MODEL, _model(name))
+            return Answer(Kind.MODEL, _model(name), failed)
         if subtype in TOOLS:
             result = own(_unwrapped, OUTPUT) if subtype == WRAPPING_TOOL else own_value(OUTPUT)
-            return genai.tool_answer(span, name, arguments=own_value(INPUT), result=result)
+            return genai.tool_answer(
+                span, name, arguments=own_value(INPUT), result=result, failed=failed is True
+            )
         return Answer(Kind.RETRIEVAL) if subtype == "retriever" else NOTHING
 
 

@@ -20,7 +20,9 @@ RESPONSE: Final = "gcp.vertex.agent.tool_response"
 MODEL_RESPONSE: Final = "gcp.vertex.agent.llm_response"
 RETURNED: Final = (genai.TOOL_NAME, genai.CALL_ID, ARGUMENTS, RESPONSE)
 """Attributes that a tool's span gets when the tool has returned; others may come from anywhere."""
-_NOT_SERIALIZED: Final = ("N/A", "<not serializable>")
+_NOT_SERIALIZED: Final = ("N/A", "<not serializable>", "<not specified>")
+_NOT_CAPTURED: Final = "{}"
+"""Value of arguments and of a response alike where content is not captured."""
 _WAITS: Final = "requires confirmation"
 _REJECTED: Final = "tool call is rejected"
 
@@ -89,12 +91,26 @@ def _tool(span: SpanView) -> Answer:
     if refused is not None:
         facts = RejectionFacts(pending=refused == _WAITS)
         return Answer(Kind.TOOL, facts, failed=False)
+    call_id = own(_call_id, genai.CALL_ID)
     if ARGUMENTS not in span:
-        return genai.tool(span)
+        return genai.tool(span, call_id)
     told = genai.tool(
-        span, arguments=own(_serialized, ARGUMENTS), result=own(_serialized, RESPONSE)
+        span,
+        call_id,
+        arguments=own_of_all(_captured, ARGUMENTS, RESPONSE),
+        result=own_of_all(_captured, RESPONSE, ARGUMENTS),
     )
     return replace(told, fails_with_call=False)
+
+
+def _call_id(value: object) -> str | None:
+    """The id of a call; where there is none, a word stands in its place."""
+    return None if value in _NOT_SERIALIZED else values.identifier(value)
+
+
+def _captured(value: object, other: object) -> object:
+    """Return what one of arguments and response is; None where neither was captured."""
+    return None if value == other == _NOT_CAPTURED else _serialized(value)
 
 
 def _not_executed(response: object) -> str | None:

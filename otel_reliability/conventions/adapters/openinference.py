@@ -1,7 +1,7 @@
 """OpenInference (Arize): spans that carry `openinference.span.kind`.
 
-Source: Arize-ai/openinference, semantic conventions 0.1.42 and the instrumentations named at each
-quirk below.
+Source: Arize-ai/openinference, semantic conventions 0.1.42, the instrumentations named at each
+quirk below, and the converter `openinference-genai` (Mastra's exporter to Arize).
 """
 
 from __future__ import annotations
@@ -65,6 +65,12 @@ AGENT_FRAMEWORK: Final = "agent_framework"
 """Scope of Microsoft's own spans, to which OpenInference only adds attributes."""
 DAPR: Final = "dapr_agents"
 """Scope of Dapr's agents: an activity is around each tool call, which has a span of its own."""
+OPERATIONS: Final = re.compile(
+    r"(chat|text_completion|generate_content|invoke_agent|invoke_workflow) (.+)", re.DOTALL
+)
+"""Name of a span of the GenAI conventions: the operation, and of whom."""
+MODEL_KEYS: Final = ("llm.", "gen_ai.", "ai.", "input.", "output.")
+"""Beginnings of keys of which a model call has some."""
 START: Final = ".start-"
 """Of BeeAI's event spans, the number follows."""
 CLAUDE_NAME: Final = "claude"
@@ -121,6 +127,7 @@ class OpenInference(Convention):
         genai.ERROR_TYPE,
         *genai.TOOL_STATUS,
         *genai.TOOL_FAILED,
+        *genai.TOOL_SUCCEEDED,
     )
     prefixes = (OUTPUT_CALLS, MANAGED_AGENTS)
     needs = (SPAN_KIND, genai.OPERATION)
@@ -134,11 +141,11 @@ class OpenInference(Convention):
             return _normalized(span) if _is_of(span, "") else None
         match kind.upper():
             case "AGENT":
-                return _agent(span)
+                return _model(span) if _is_converted_model(span) else _agent(span)
             case "CHAIN":
                 return _chain(span)
             case "LLM":
-                return _model(span)
+                return NOTHING if _is_converted_rest(span) else _model(span)
             case "TOOL":
                 return _tool(span)
             case "RETRIEVER":
@@ -147,6 +154,23 @@ class OpenInference(Convention):
                 return Answer(Kind.EVALUATION)
             case _:
                 return NOTHING
+
+
+def _is_converted_model(span: SpanView) -> bool:
+    """Return whether an agent's span is a model call: to OpenInference's converter of GenAI spans
+    for JavaScript, up to 0.1, whatever names its agent is an agent.
+    """
+    if span.scope.startswith(SCOPE) or not any(key in span for key in MODEL):
+        return False
+    found = OPERATIONS.fullmatch(span.name)
+    return found is not None and not found[1].startswith("invoke_")
+
+
+def _is_converted_rest(span: SpanView) -> bool:
+    """Return whether a model's span is none: to that converter all is a model call of which it
+    knows no better (steps of models and workflows, processors, chunks of a stream).
+    """
+    return not span.scope.startswith(SCOPE) and not any(key.startswith(MODEL_KEYS) for key in span)
 
 
 def _agent(span: SpanView) -> Answer:
@@ -214,7 +238,10 @@ def _is_of(span: SpanView, *frameworks: str) -> bool:
 
 
 def _cut(span: SpanView) -> str:
-    """Q32: method names behind class and tool names, cut by scope."""
+    """Q32: method names behind class and tool names, cut by scope; the operation before a name."""
+    if not span.scope.startswith(SCOPE):
+        found = OPERATIONS.fullmatch(span.name)
+        return span.name if found is None else found[2]
     if _is_of(span, "dspy"):
         return span.name.removesuffix(".forward").removesuffix(".__call__")
     if _is_of(span, "llama_index", "smolagents", "agno"):
@@ -278,7 +305,7 @@ def _chain(span: SpanView) -> Answer:
     if _is_of(span, "smolagents") and _TURN.fullmatch(span.name):
         return Answer(Kind.CHAIN, InvocationFacts(is_turn=True))
     if not span.scope.startswith(SCOPE):
-        return Answer(Kind.CHAIN, InvocationFacts(name=values.name(span.name)))
+        return Answer(Kind.CHAIN, InvocationFacts(name=values.name(_cut(span))))
     return Answer(Kind.CHAIN, InvocationFacts())
 
 
