@@ -11,14 +11,14 @@ from msgspec.structs import replace
 from otel_reliability.config import Settings, WindowSettings
 from otel_reliability.metrics import SPECS, TABLE
 from otel_reliability.metrics._support.groups import LatestPairs
-from otel_reliability.metrics.base import DEFAULTS, Derived, InputGroup, Metric, RunKind, data_of
+from otel_reliability.metrics.base import DEFAULTS, Derived, Metric
 from otel_reliability.metrics.numbers import Numbers
 from otel_reliability.metrics.stability.path_similarity import PathSimilarity
 from otel_reliability.metrics.stability.score import PartCost, Score
 from otel_reliability.model.reading import NO_DATA, MetricSpec, Reading
 from otel_reliability.model.row import Row
 from otel_reliability.model.run import Run
-from otel_reliability.statistics.likeness import groups_of
+from otel_reliability.windows.input_groups import InputGroups
 from otel_reliability.windows.rows import PathTable, RowStore, Sought, end_in, order_of, row_of
 
 Attributes: TypeAlias = tuple[tuple[str, str], ...]
@@ -33,10 +33,6 @@ reading.
 
 EMITTED: Final = {spec.name: spec for spec in SPECS if spec.emitted}
 """The numbers that are live gauges, by name."""
-
-
-MAX_LEFT: Final = 8
-"""Rows that left groups, kept until groups are formed again; beyond that all are counted again."""
 
 
 class AgentWindow(Numbers):
@@ -60,13 +56,10 @@ class AgentWindow(Numbers):
         "_groups",
         "_kept",
         "_last",
-        "_left",
         "_open",
         "_period_ns",
         "_reopenable",
-        "_requests",
         "_series",
-        "_stale",
         "_start",
         "name",
     )
@@ -92,16 +85,7 @@ class AgentWindow(Numbers):
         self._forgotten = 0
         self._final_ns: int | None = None
         self._series: Series | None = None
-        self._requests = 0
-        """Number of rows in the window with a request."""
-        self._groups: list[int | None] | None = None
-        """The input group of each row of the window, as last formed; None for rows without one,
-        and those that entered since. None: none are formed, or too many rows left since.
-        """
-        self._left: list[tuple[int, Row]] = []
-        """The rows that left groups since these were formed, each with its group."""
-        self._stale = False
-        """True if rows with a request entered or left since."""
+        self._groups = InputGroups(self._kept)
 
     # --- Runs -------------------------------------------------------------------------------------
 
@@ -129,11 +113,15 @@ class AgentWindow(Numbers):
 
     def rows(self) -> list[Row]:
         """Return the rows in the window, by (end time, run id), with their input groups."""
-        groups = self._formed()
+        groups = self._input_groups()
         return [
             row if group is None else replace(row, group=group)
             for row, group in zip(self.plain_rows(), groups, strict=True)
         ]
+
+    def _input_groups(self) -> Sequence[int | None]:
+        """Return the input group of each row of the window; metrics learn of those that changed."""
+        return self._groups.form(self._start, self._made.values())
 
     def plain_rows(self) -> list[Row]:
         """Return the rows in the window, without their groups."""
@@ -153,63 +141,6 @@ class AgentWindow(Numbers):
     def keeps(self, order: bytes) -> bool:
         """Return whether the row of this order is kept, in the window or as a spare."""
         return self._kept.index(order) is not None
-
-    # --- Input groups -----------------------------------------------------------------------------
-
-    def _formed(self) -> list[int | None]:
-        """Return the input group of each row of the window: a pure function of the rows, in their
-        order. None for a row of a task, and one of unknown input.
-
-        Groups are formed if the rows changed. The metrics learn which groups changed: of a hundred
-        runs one more changes few.
-        """
-        groups = self._groups
-        if not self._stale:
-            return [None] * self.runs if groups is None else groups
-        requests = [self._kept.request(at) for at in range(self._start, len(self._kept))]
-        numbers = iter(groups_of([request for request in requests if request is not None]))
-        formed = [None if request is None else next(numbers) for request in requests]
-        left, entered = self._regrouped(formed)
-        for metric in self._made.values():
-            metric.regroup(None if groups is None else left, entered)
-        self._groups = formed if self._requests else None
-        self._left = []
-        self._stale = False
-        return formed
-
-    def _regrouped(
-        self, formed: Sequence[int | None]
-    ) -> tuple[list[InputGroup] | None, list[InputGroup]]:
-        """Return the groups that these groups replace, and those that replace them. None: all, as
-        where counting all again costs less.
-        """
-        after = _members(formed)
-        if self._groups is None:
-            return None, [self._input_group(runs) for runs in after.values()]
-        before = _members(self._groups)
-        gone: dict[int, list[Row]] = {}
-        for group, row in self._left:
-            gone.setdefault(group, []).append(row)
-        same = {runs for group, runs in before.items() if group not in gone} & {*after.values()}
-        left = [
-            (before.get(group, ()), gone.get(group, ()))
-            for group in before.keys() | gone.keys()
-            if before.get(group) not in same
-        ]
-        entered = [runs for runs in after.values() if runs not in same]
-        if sum(len(runs) for runs, _ in left) > sum(map(len, same)):
-            return None, [self._input_group(runs) for runs in after.values()]
-        return (
-            [self._input_group(runs, rows) for runs, rows in left],
-            [self._input_group(runs) for runs in entered],
-        )
-
-    def _input_group(self, places: Sequence[int], gone: Sequence[Row] = ()) -> InputGroup:
-        """Return the group of the runs in these places of the window, and of some that left it."""
-        at = [self._start + place for place in places]
-        kinds = self._kept.kinds(at)
-        kinds += [RunKind(row, 1, data_of(row)) for row in gone]
-        return InputGroup(kinds, lambda: [*map(self._kept.row, at), *gone])
 
     # --- Changes ----------------------------------------------------------------------------------
 
@@ -268,25 +199,13 @@ class AgentWindow(Numbers):
     def _enter(self, row: Row, at: int) -> None:
         """Count the row of this index in."""
         self._add(row)
-        if self._groups is not None:
-            self._groups.insert(at - self._start, None)
-        if row.request is not None:
-            self._requests += 1
-            self._stale = True
+        self._groups.enter(row, at - self._start)
 
     def _leave(self, at: int) -> None:
         """Count the row of this index out."""
         row = self._kept.row(at)
         self._evict(row)
-        if row.request is not None:
-            self._requests -= 1
-            self._stale = True
-        group = None if self._groups is None else self._groups.pop(at - self._start)
-        if group is not None:
-            self._left.append((group, row))
-            if len(self._left) > MAX_LEFT:
-                self._groups = None
-                self._left = []
+        self._groups.leave(row, at - self._start)
 
     def _begin(self) -> int:
         """Return the index of the first row that should be in the window."""
@@ -351,7 +270,7 @@ class AgentWindow(Numbers):
         window.
         """
         metric = cast("PathSimilarity", self.metric(PathSimilarity.spec.name))
-        groups = self._formed()
+        groups = self._input_groups()
         pairs: dict[int, LatestPairs[str]] = {}
         found: list[Reading] = []
         for row in rows:
@@ -360,7 +279,7 @@ class AgentWindow(Numbers):
             group = groups[at - self._start] if at is not None and inside else None
             if group is not None and group not in pairs:
                 places = [place for place, one in enumerate(groups) if one == group]
-                pairs[group] = metric.input_group(self._input_group(places))
+                pairs[group] = metric.input_group(self._groups.group_at(places, self._start))
             formed = None if group is None else pairs[group]
             found.append(metric.distance(replace(row, group=None), formed, inside=inside))
         return found
@@ -380,7 +299,7 @@ class AgentWindow(Numbers):
         return metric
 
     def _measure(self, at: int) -> None:
-        self._formed()
+        self._input_groups()
         super()._measure(at)
 
     def _labelled(self, name: str) -> Iterable[tuple[Attributes, Reading]]:
@@ -390,15 +309,6 @@ class AgentWindow(Numbers):
                 {name: self.reading(name) if name in EMITTED else NO_DATA for name in number.needs}
             )
         return () if number.of_outcomes and self.one_sided else number.series()
-
-
-def _members(groups: Sequence[int | None]) -> dict[int, tuple[int, ...]]:
-    """Return the places of the members of each group."""
-    found: dict[int, list[int]] = {}
-    for place, group in enumerate(groups):
-        if group is not None:
-            found.setdefault(group, []).append(place)
-    return {group: tuple(places) for group, places in found.items()}
 
 
 def measure(runs: Iterable[Run], settings: Settings = DEFAULTS) -> AgentWindow:
