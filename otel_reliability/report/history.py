@@ -18,6 +18,8 @@ from otel_reliability.report.view import End, ScorePoint
 
 MAX_POINTS: Final = 60
 """Points of a history: as many as a small chart can show."""
+FEW_POINTS: Final = 20
+"""Points below which a history is short."""
 MAX_AGE_NS: Final = 7 * 86_400 * 10**9
 """Age of a point from which it is dropped: a week."""
 MIN_RUNS: Final = 10
@@ -70,6 +72,10 @@ class History:
         found._stride, found._wait, ns, scores, found.acknowledged = data
         found._ns, found._scores = array("q", ns), array("d", scores)
         return found
+
+    def is_short(self) -> bool:
+        """Return whether it has fewer points than show a curve."""
+        return len(self._ns) < FEW_POINTS
 
     def is_due(self) -> bool:
         """Count a run that closed, and return whether it adds a point."""

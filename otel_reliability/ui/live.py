@@ -39,9 +39,13 @@ numbers cover all runs.
 """
 MAX_RUNS_FOR_INTERVALS: Final = 200
 """Runs of a window up to which a service computes intervals: they take some 3 ms a run."""
-BURST_POINTS: Final = 40
+BURST_POINTS: Final = 200
 """Points that may be added at once, over all agents: each costs as much as the reading of a score,
-half a millisecond, and with 200 they were a tenth of the service's work on recorded traffic.
+half a millisecond.
+"""
+RESERVED_POINTS: Final = 160
+"""Those of a burst that are left to short histories: a new agent has a curve at once, and the
+curves of others are no tenth of the service's work, as they were on recorded traffic.
 """
 POINTS_PER_S: Final = 20.0
 """Points a second that may be added in the long run: a hundredth of a processor. An agent that is
@@ -124,7 +128,8 @@ class Histories:
             self._changed.add(key)
             if not history.is_due():
                 return
-        if state.first_window.runs < MIN_RUNS or not self._has_budget(self._engine.now()):
+        reserved = 0 if history is None or history.is_short() else RESERVED_POINTS
+        if state.first_window.runs < MIN_RUNS or not self._has_budget(reserved):
             return
         score = state.first_window.reading("score").value
         end_ns = state.last_run_ns
@@ -133,12 +138,14 @@ class Histories:
             history.add(ScorePoint(end_ns, score))
             self._changed.add(key)
 
-    def _has_budget(self, now: float) -> bool:
+    def _has_budget(self, reserved: int) -> bool:
+        """Return whether a point may be added while so many are reserved for others."""
+        now = self._engine.now()
         self._budget = min(
             float(BURST_POINTS), self._budget + POINTS_PER_S * max(0.0, now - self._checked)
         )
         self._checked = now
-        if self._budget < 1:
+        if self._budget < 1 + reserved:
             return False
         self._budget -= 1
         return True

@@ -9,6 +9,7 @@ from otel_reliability.config import LimitSettings, MetricSettings, Settings, Win
 from otel_reliability.engine import Engine
 from otel_reliability.model.run import AgentKey, RunChange, RunEvent
 from otel_reliability.report.history import (
+    FEW_POINTS,
     MAX_AGE_NS,
     MAX_POINTS,
     MIN_RUNS,
@@ -91,6 +92,18 @@ def test_a_flood_of_runs_is_not_slowed_by_curves() -> None:
 
     assert flooded <= BURST_POINTS
     assert histories.of(key_of("agent-7"))[-1].ns == run(["a", "b"], 500).end_ns
+
+
+def test_a_new_agent_has_a_curve_at_once_while_others_wait() -> None:
+    engine = Engine(SETTINGS, clock=(clock := FakeClock()), wall=None)
+    histories = Histories(engine)
+    for number in range(1, 10 * BURST_POINTS):
+        clock.advance(1.0 if number < 40 * 20 else 0.0)
+        closed(engine, 1 + number // 20, f"agent-{number % 20}")
+    for number in range(1, 31):
+        closed(engine, number, "new")
+
+    assert len(histories.of(key_of("new"))) == FEW_POINTS
 
 
 def test_an_agent_that_expires_loses_its_history() -> None:
