@@ -232,8 +232,8 @@ class Reader:
             template = self._answered(scope, plan, span, basis, version)
         facts = template.facts
         failed = template.failed
-        if template.build is not None:
-            facts, failed = self.templates.filled(template, raw, value)
+        if isinstance(facts, dict):
+            facts, failed = self.templates.filled(template, facts, raw, value)
         whole, of, sender = self._last
         if whole is not span.resource or of != span.scope_version:
             sender = self._sender_of(span.resource, span.scope_version)

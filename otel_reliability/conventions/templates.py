@@ -25,6 +25,7 @@ from otel_reliability.model.remembered import Remembered
 from otel_reliability.model.span import (
     STATUS_ERROR,
     Call,
+    Facts,
     InvocationFacts,
     Kind,
     ModelFacts,
@@ -44,6 +45,8 @@ Parts: TypeAlias = dict[str, Any]
 the name that was `reported` in place of `effect`; `facts` alone where a convention reads them as a
 whole.
 """
+Build: TypeAlias = Callable[[Parts], Facts | None]
+"""Makes facts of parts that are all known."""
 Reading: TypeAlias = Callable[..., Any]
 """A function that reads values of attributes, or finishes what another one read."""
 
@@ -54,18 +57,18 @@ _NO_TOKENS: Final = Tokens()
 class Template(Struct, frozen=True):
     """The common part of the spans of one answer.
 
-    `build` None: `facts` are complete. Otherwise they are parts, and `build` makes facts of them
-    with those that are read from each span: `single` ones from the value of one key, `others` as
-    their `Own` says. `has_result`: the span failed also where the result of its call is a failure
-    to the user.
+    `facts` are complete where `build` is None. Otherwise they are parts, and `build` makes facts of
+    them with those that are read from each span: `single` ones from the value of one key, `others`
+    as their `Own` says. `has_result`: the span failed also where the result of its call is a
+    failure to the user.
     """
 
     kind: Kind
     failed: bool
-    facts: Any
+    facts: Facts | Parts | None
     single: tuple[tuple[str, Callable[[Any], Any], str], ...] = ()
     others: tuple[tuple[str, Own], ...] = ()
-    build: Callable[[Parts], Any] | None = None
+    build: Build | None = None
     session: Own | str | None = None
     has_result: bool = False
 
@@ -121,12 +124,12 @@ class Templates:
         )
 
     def filled(
-        self, template: Template, raw: RawValues, value: Callable[[Any], Any]
-    ) -> tuple[Any, bool]:
-        """Return the facts of a span of a template with parts of its own, and whether it failed;
-        `value` decodes what is raw.
+        self, template: Template, common: Parts, raw: RawValues, value: Callable[[Any], Any]
+    ) -> tuple[Facts | None, bool]:
+        """Return the facts of a span of a template with parts of its own besides the common ones,
+        and whether it failed; `value` decodes what is raw.
         """
-        parts = template.facts.copy()
+        parts = common.copy()
         for name, read, key in template.single:
             parts[name] = read(value(raw[key]))
         for name, own in template.others:
@@ -135,7 +138,7 @@ class Templates:
         failed = template.failed or (template.has_result and _is_soft_error(parts["result"]))
         return template.build(parts) if template.build is not None else None, failed
 
-    def complete(self, facts: Any) -> Any:
+    def complete(self, facts: Any) -> Facts | None:
         """Return facts that a convention read as a whole, with their calls hashed."""
         if isinstance(facts, ToolFacts):
             return ToolFacts(self._calls(facts.calls), facts.finish)
@@ -145,7 +148,7 @@ class Templates:
         parts, build = self._parts(facts)
         return facts if build is None else build(parts)
 
-    def _parts(self, facts: Any) -> tuple[Parts, Callable[[Parts], Any] | None]:
+    def _parts(self, facts: Any) -> tuple[Parts, Build | None]:
         """Return the parts of facts, and what makes facts of them again; None where they stay as
         they are.
         """

@@ -312,9 +312,9 @@ class Asked(Convention):
         return Answer(Kind.MODEL) if is_model else NOTHING
 
 
-def is_marked(text: str) -> bool:
+def is_marked(text: str) -> str | None:
     """A reader of a value that differs from span to span."""
-    return text.endswith("!")
+    return "marked" if text.endswith("!") else None
 
 
 @pytest.mark.parametrize("by_kind", [True, False])
@@ -342,9 +342,9 @@ class MakesReaders(Convention):
         self.asked = 0
 
     def read(self, span: SpanView) -> Answer:
-        def is_model(text: object) -> bool:
+        def is_model(text: object) -> str | None:
             self.asked += 1
-            return text == "model"
+            return "model" if text == "model" else None
 
         return Answer(Kind.MODEL if span.found_in("text", is_model) else Kind.OTHER)
 
