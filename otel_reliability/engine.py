@@ -131,7 +131,7 @@ class Engine:
         self._depth = 0
         """Number of times that the thread which holds the lock has asked for it."""
         self.assembler = Assembler(self.settings, whole_services=self._whole_services)
-        """The open traces, and what is remembered of closed ones. These six are for those who store
+        """The open traces, and what is remembered of final ones. These six are for those who store
         and restore state. Readers have `view`.
         """
         self.agents = AgentRegistry(self.settings, places_return=self._places_return)
@@ -168,7 +168,7 @@ class Engine:
         recorded in time.
         """
         self.is_behind = False
-        """True if the last tick left work for a caller that may not be held up."""
+        """True if the last tick left work for a hurried caller."""
         self.event_lag = 0.0
         """Seconds between the end of the last span received and its receipt."""
 
@@ -176,7 +176,7 @@ class Engine:
 
     def receive(self, spans: Iterable[RawSpan | AgentSpan], *, wait: float = FOREVER) -> bool:
         """Receive spans, in any order. False: the engine was busy for `wait` seconds (-1: wait for
-        ever), nothing was read. With 0 the caller may not be held up.
+        ever), nothing was read. With 0 the caller is hurried.
 
         The iterable is consumed within the turn, so a queue that hands its spans out one by one
         keeps what was not read.
@@ -246,7 +246,7 @@ class Engine:
         """Meet every deadline that has passed: close and finalize runs, expire idle agents. As
         `receive`.
 
-        `spans`: for callers that may not be held up, about how many spans of runs they close and
+        `spans`: for hurried callers, about how many spans of runs they close and
         finalize. The rest waits for the next call: see `is_behind`.
         """
 

@@ -24,7 +24,7 @@ REPLAYED: Final[Account] = ("duplicate", "replay")
 LATE: Final[Account] = ("late", "")
 SEALED: Final[Account] = ("refused", "span_limit")
 NO_MEMORY: Final[Account] = ("refused", "open_bytes")
-"""Spans of a large trace in a host's hook, while no caller has the time to close it."""
+"""Spans of a large trace from a hurried caller, while no other comes to close it."""
 
 Loss: TypeAlias = tuple[str, str]
 """A loss: what was lost, and why."""

@@ -181,7 +181,7 @@ class Buffers:
     """Buffers by trace, and what is remembered of other traces.
 
     - `growing`: buffers with agent spans that are not closed. `reopenable`: closed ones, the first
-      to be closed first. `full`: those at the span limit that wait for a caller with time.
+      to be closed first. `full`: those at the span limit that hurried callers left.
     - `open_spans`, `reopenable_spans`: numbers of agent spans in these. `other_spans`: number of
       spans that only connect others.
     - `memory`: what is remembered of traces without a buffer.

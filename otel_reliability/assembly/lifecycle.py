@@ -66,6 +66,11 @@ joined, once.
 at which it is divided (`full_at`); what is over the limit in a unit is refused, the rest of the
 unit is final at once.
 
+**Hurried callers.** In a host's process, spans come on a thread that may not be held up: its
+caller is *hurried*. It does a bounded part of what is due and leaves every trace of more than
+`MAX_HURRIED_SPANS` to the next tick of a caller that is not: what is due stays due, what is to be
+divided waits in `Buffers.full`. Who does the work changes when it is done, not what comes of it.
+
 **Every span is counted exactly once.** A buffer remembers how its spans were counted when it closed
 (`buffer.counted`), and takes that back when it is counted again.
 """
@@ -116,7 +121,7 @@ from otel_reliability.model.span import (
 )
 
 MAX_HURRIED_SPANS: Final = 512
-"""Spans of a trace above which a caller that may not be held up leaves it to others."""
+"""Spans of a trace above which a hurried caller leaves it to others."""
 _ROOT: Final = CloseReason.ROOT
 
 
@@ -178,9 +183,8 @@ class Assembler:
     # --- Receiving --------------------------------------------------------------------------------
 
     def add_all(self, spans: Sequence[AgentSpan], now: float, *, hurried: bool = False) -> None:
-        """Receive spans. `hurried`: the caller may not be held up, so a trace at the span limit
-        waits for a tick of one that may. Further spans of large traces are refused where there is
-        no memory left to wait in.
+        """Receive spans. A `hurried` caller leaves a trace at the span limit to a tick of another
+        one; where there is no memory left to wait in, further spans of large traces are refused.
         """
         self._is_hurried = hurried
         received = self._limits.fitting(spans, MAX_HURRIED_SPANS) if hurried else spans
@@ -221,15 +225,15 @@ class Assembler:
         """Close what is due, hold the limits, finalize what can no longer change, forget what is
         too old.
 
-        `spans` is for a caller that may not be held up: each of these ends with the trace that
-        brings it to so many spans, and traces of more than `MAX_HURRIED_SPANS` are left out. The
-        rest stays due. No trace is finalized before those that were due earlier are closed, so
+        `spans` makes a caller hurried: each of these ends with the trace that brings it to so many
+        spans, and traces of more than `MAX_HURRIED_SPANS` are left out. The rest stays due. No
+        trace is finalized before those that were due earlier are closed, so
         what they join does not depend on the caller.
         """
         self._is_hurried = spans < inf
         max_spans = MAX_HURRIED_SPANS if self._is_hurried else inf
         if not self._is_hurried:
-            self._take_time(now)
+            self._divide_full(now)
         left = spans
         for buffer in self._buffers.due(now, max_spans):
             left -= 1 + len(buffer.spans)
@@ -257,7 +261,7 @@ class Assembler:
         return self._emitter.take_events()
 
     def is_behind(self, now: float) -> bool:
-        """Return whether a tick has work for a caller that may not be held up."""
+        """Return whether a tick has work for a hurried caller."""
         return (
             bool(self._joined)
             or self._buffers.is_due(now)
@@ -275,7 +279,7 @@ class Assembler:
         return first if final_at <= min(now, self._buffers.first_due()) else None
 
     def close_all(self, reason: CloseReason, now: float) -> list[RunEvent]:
-        self._take_time(now)
+        self._divide_full(now)
         growing = self._buffers.growing
         while growing:
             for buffer in list(growing):
@@ -294,7 +298,7 @@ class Assembler:
         A trace that shares a run with others, by a link or a run key, stays as it is. `alone`: no
         run of a later trace concerns theirs, so these are emitted as final and forgotten at once.
         """
-        self._take_time(now)
+        self._divide_full(now)
         for trace_id in traces:
             buffer = self._buffers.get(trace_id)
             if buffer is not None:
@@ -487,18 +491,14 @@ class Assembler:
         self.accounts.spans[DUPLICATE] += len(self._buffers.take_out(buffer, refs)) - len(refs)
 
     def _reached_limit(self, buffer: TraceBuffer, now: float) -> None:
-        """Divide a buffer that has as many spans as a run may have, now or at the next tick of a
-        caller that has the time.
-        """
+        """Divide a buffer that has as many spans as a run may have; a hurried caller leaves it."""
         if self._is_hurried:
             self._buffers.full[buffer] = None
         else:
             self._hold_span_limit(buffer, now)
 
-    def _take_time(self, now: float) -> None:
-        """Divide the buffers at the span limit that callers without the time have left: this one
-        has it.
-        """
+    def _divide_full(self, now: float) -> None:
+        """Divide the buffers at the span limit that hurried callers have left; this one is not."""
         self._is_hurried = False
         full = self._buffers.full
         while full:

@@ -30,7 +30,7 @@ SPAN_BYTES: Final = 900
 """Estimated bytes of an agent span with its facts."""
 _SHARE: Final = 32
 _MAX_SEEN: Final = 1_000
-"""Open traces, the oldest, of which the heaviest are closed where the caller may not be held up."""
+"""Open traces, the oldest, of which the heaviest are closed for a hurried caller."""
 
 
 class Limits:
@@ -103,7 +103,7 @@ class Limits:
 
     def fitting(self, spans: Sequence[AgentSpan], max_spans: int) -> Sequence[AgentSpan]:
         """Return the spans that there is memory for. Above the limit those of traces with more
-        than `max_spans` are refused and counted: only a caller that has time can close these.
+        than `max_spans` are refused and counted: a hurried caller does not close these.
         """
         buffers = self._buffers
         if buffers.open_spans * SPAN_BYTES <= self._limits.open_bytes:

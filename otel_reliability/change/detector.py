@@ -61,19 +61,23 @@ class Evidence(NamedTuple):
 
 
 class Detector:
-    """Learns 40 observations as the reference, then monitors the signals of each further one; an
-    alarm clears everything. Values are ranked among earlier ones of their group of requests, so
-    that a mix of work that moves is no change; those of the reference are ranked too, but its
-    paths, which the others are compared with.
+    """Detects that an agent behaves otherwise than before.
 
-    The evidence is the sum of the signals' statistics over the number of signals, so that an absent
-    signal adds nothing. Those of coding agents are monitored where an observation of the reference
-    has data for them; the alarm comes when it reaches `change.runs_per_false_alarm`. While the
-    observations are exchangeable, a false alarm comes on average no sooner than once in that many
-    observations.
+    **Life.** The first 40 observations are the reference. Those after it are monitored: each gives
+    one value per signal, whose rank is bet on (`signal_state`). An alarm clears everything, and the
+    next 40 observations are the new reference. With a pinned reference (observations of a
+    recording) the first 40 of that are the reference and its others fill the ranks; an alarm leads
+    back to it.
 
-    With a pinned reference (observations of a recording) the first 40 of it are the reference and
-    the others fill the ranks; an alarm leads back to it.
+    **Ranks** are among earlier values of the same group of requests, so that a mix of work that
+    moves is no change. The values of the reference are among these, except for paths: a path's
+    value is its distance to those of the reference.
+
+    **The alarm** comes when the evidence reaches `change.runs_per_false_alarm`. While observations
+    are exchangeable, a false one comes on average no sooner than once in that many observations.
+    The evidence is the sum of the signals' statistics over the number of signals: an absent signal
+    adds nothing, and counts. Signals of coding agents are among them only where an observation of
+    the reference has data for them.
 
     >>> from otel_reliability.model.observation import Observation
     >>> detector = Detector(ChangeSettings(runs_per_false_alarm=100))

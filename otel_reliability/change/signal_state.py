@@ -38,16 +38,21 @@ _ALL: Final = (1 << 32) - 1
 
 
 class Ranks:
-    """The last 500 values of one signal, and the rank of a new one among those of its group.
+    """The latest values of one signal, and the rank of a new one among those of its group.
 
-    `p = (greater + u * (equal + 1)) / (n + 1)`, with n the values of the group before it and u the
-    tie breaker: small for a great value. While all values of all groups are equal none has a rank
-    (None): where nothing differs there is nothing to detect, and a rank would be only the noise of
-    u. A value whose group, other than 0, has fewer than 3 is entered twice: in its group, and in
-    `REST`, among whose values it is ranked once there are 100; so the 500 entries may hold fewer
-    values. Values are kept in single precision (exact to 16 million tokens),
-    each behind its group as one whole number that compares as they do, of half the size while there
-    is no group but 0.
+    **The rank** is `p = (greater + u * (equal + 1)) / (n + 1)`: of the n values of the group before
+    it, so many are greater and so many equal; u breaks ties. It is small for a great value.
+
+    **No rank** (None) has a value while all of all groups are equal: there is nothing to detect,
+    and a rank would be only the noise of u.
+
+    **New groups** have too few values to rank among. A value whose group, other than 0, has fewer
+    than `MIN_PAST` enters that group, and a second time the group `REST`, where it is ranked; it
+    has no rank while `REST` has fewer than `MIN_REST`.
+
+    **Entries** are whole numbers: the group, and behind it the value in single precision (exact to
+    16 million tokens), so that they sort by both. They take half the size while there is no group
+    but 0. The last `WINDOW` entries are kept.
 
     >>> ranks = Ranks()
     >>> [p and round(p, 4) for p in (ranks.rank(value, b"") for value in (5, 7, 5, 1))]
@@ -76,16 +81,12 @@ class Ranks:
             self._differing += _differ(self._latest[-1], key)
         constant = self.constant
         place = self._enter(key)
-        least = 0
+        min_past = 0
         if group and place.past < MIN_PAST:
             place = self._enter(REST << 32 | key & _ALL)
-            least = MIN_REST
-        latest = self._latest
-        ordered = self._sorted
-        while len(latest) > WINDOW:
-            self._differing -= _differ(latest[0], latest[1])
-            del ordered[bisect_left(ordered, latest[0])], latest[0]
-        if constant or place.past < least:
+            min_past = MIN_REST
+        self._drop_oldest()
+        if constant or place.past < min_past:
             return None
         return (place.greater + tie_breaker(name) * (place.equal + 1)) / (place.past + 1)
 
@@ -103,6 +104,13 @@ class Ranks:
         ordered.insert(high, key)
         self._latest.append(key)
         return _Place(end - begin, high - low, end - high)
+
+    def _drop_oldest(self) -> None:
+        latest = self._latest
+        ordered = self._sorted
+        while len(latest) > WINDOW:
+            self._differing -= _differ(latest[0], latest[1])
+            del ordered[bisect_left(ordered, latest[0])], latest[0]
 
     def split(self, after: int) -> tuple[list[float], list[float]]:
         """Return the kept values, oldest first: those before the last `after`, and these."""

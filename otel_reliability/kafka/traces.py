@@ -19,11 +19,10 @@ from otel_reliability.kafka.stage import Outgoing, write
 from otel_reliability.model.record import RunRecord, evaluations_of, pack_spans, unpack_spans
 from otel_reliability.model.run import RunChange, RunEvent
 from otel_reliability.model.span import AgentSpan, Evaluation, TraceId, alone, crossing
-from otel_reliability.state.parts import FinalTraceRecords, OpenTraces
+from otel_reliability.state.parts import FINAL_TRACES, FinalTraceRecords, OpenTraces
 
 _FINAL: Final = frozenset({RunChange.FINAL, RunChange.WITHDRAWN})
 _SPANS = "span"
-_CLOSED = "closed"
 _HEAD = "head"
 
 
@@ -104,7 +103,7 @@ class Traces:
         for row in self._open.unneeded(self.now):
             self._values.put(_SPANS, row, None)
         for key, body in self._final.changes():
-            self._values.put(_CLOSED, key, body)
+            self._values.put(FINAL_TRACES, key, body)
         self._values.put(_HEAD, None, [self.now, self._revision, self._row])
 
     def _add(
@@ -150,16 +149,16 @@ class Traces:
     def _restore(self) -> None:
         """Assemble the stored spans again. What follows from them was sent before."""
         spans: list[tuple[int, Any]] = []
-        closed: list[tuple[Any, Any]] = []
+        final: list[tuple[Any, Any]] = []
         now = 0.0
         for name, key, body in self._values.items():
             if name == _SPANS:
                 spans.append((key, body))
-            elif name == _CLOSED:
-                closed.append((key, body))
+            elif name == FINAL_TRACES:
+                final.append((key, body))
             else:
                 now, self._revision, self._row = body
-        self._final.restore(closed)
+        self._final.restore(final)
         for row, (at, trace_id, body, judged) in sorted(spans, key=lambda one: one[0]):
             deque(self._events(self._assembler.tick(at)), maxlen=0)
             self.now, self._row = at, max(self._row, row)

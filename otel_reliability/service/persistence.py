@@ -34,7 +34,14 @@ from otel_reliability.service.state import State
 from otel_reliability.service.stored_requests import arrivals_of, insert, request_of
 from otel_reliability.state.clock import Clock, Moment
 from otel_reliability.state.directory import StateDirectory
-from otel_reliability.state.parts import FinalTraceRecords, Item, Retention, StoredPart, parts_of
+from otel_reliability.state.parts import (
+    FINAL_TRACES,
+    FinalTraceRecords,
+    Item,
+    Retention,
+    StoredPart,
+    parts_of,
+)
 from otel_reliability.state.salvage import StoreOpener
 from otel_reliability.state.saving import ChangedRun, Save, StoredAgents, Unsaved, statements
 from otel_reliability.state.store import (
@@ -392,7 +399,7 @@ class Persistent(Persistence):
             self._clock.resume(self._arrivals.moment.now)
         saved = self._arrivals.last
         self._load_agents(store)
-        self._load_part(store, "closed", self._final)
+        self._load_part(store, FINAL_TRACES, self._final)
         latest = store.rows("SELECT body FROM run ORDER BY seq DESC LIMIT ?", MAX_RUNS)
         self._state.engine.assembler.restore_final(list(self._intact(unpack_run, latest))[::-1])
         for row in store.rows("SELECT * FROM arrival WHERE seq <= ? ORDER BY seq", saved):

@@ -27,6 +27,9 @@ Plain: TypeAlias = Any
 Item: TypeAlias = tuple[Plain, Plain]
 """The state of one key; None: the key is gone."""
 
+FINAL_TRACES: Final = "closed"
+"""The name under which final traces are stored, from a time when these were called closed."""
+
 
 class StoredPart(Protocol):
     """State that is stored by key."""

@@ -17,7 +17,7 @@ from msgspec import Struct
 from otel_reliability.model.record import pack
 from otel_reliability.model.run import AgentKey, Run, RunChange
 from otel_reliability.state.clock import Moment
-from otel_reliability.state.parts import FinalTraceRecords, Retention, StoredPart
+from otel_reliability.state.parts import FINAL_TRACES, FinalTraceRecords, Retention, StoredPart
 from otel_reliability.state.store import Statement, Store
 from otel_reliability.state.stored_arrivals import StoredArrivals
 from otel_reliability.windows.agents import AgentRegistry
@@ -176,7 +176,7 @@ class Unsaved:
     ) -> None:
         self._agents = agents
         self._arrivals = arrivals
-        self._parts: dict[str, StoredPart] = {"closed": final, **parts}
+        self._parts: dict[str, StoredPart] = {FINAL_TRACES: final, **parts}
         self.runs: dict[str, ChangedRun] = {}
         """The last change of each final run, by run id."""
         self._removed: set[AgentKey] = set()
