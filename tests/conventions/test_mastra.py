@@ -75,6 +75,10 @@ def test_q28_mastras_sub_agent_below_a_model_span_counts_apart() -> None:
 
 
 def test_a_tool_that_had_no_success_failed() -> None:
-    tool = {"gen_ai__tool__name": "search"}
-    assert call(mastra(1, None, "tool.execute", **tool, gen_ai__tool__success=False)).failed
-    assert not call(mastra(1, None, "tool.execute", **tool, gen_ai__tool__success=True)).failed
+    failed, made = [
+        mastra(1, None, "tool.execute", gen_ai__tool__name="search", gen_ai__tool__success=success)
+        for success in (False, True)
+    ]
+
+    assert call(failed).failed
+    assert not call(made).failed
