@@ -118,7 +118,9 @@ _PAUSING: Final = re.compile(
 )
 _REJECTING: Final = re.compile(
     r"\btool (call|execution|use)\b.{0,120}"
-    r"\b(not approved|(rejected|denied|declined) by (the )?user)\b",
+    r"\b(not approved|(rejected|denied|declined) by (the )?user)\b"
+    r"|\b(user|human|operator|reviewer) (has )?(rejected|denied|declined) (the |this |your )?"
+    r"(tool|call|action|execution|request)\b",
     re.IGNORECASE | re.DOTALL,
 )
 """Words of OpenAI Agents, among others, about a call that a person refused."""

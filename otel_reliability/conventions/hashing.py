@@ -48,17 +48,22 @@ _BRACKETED: Final = (
     r"|anonymi[sz]ed|sanitized|censored|omitted|removed)(?![a-z])[^\[\]<>{}]{0,60}[\]>)}*_#%]+"
     r"|(?-i:[\[<{]{1,2}(?:[A-Z]{2,}_)*(?:PERSON|ADDRESS|NUMBER|LOCATION|DATE_TIME|CARD|CODE"
     r"|LICENSE|SSN|URL|EMAIL|PHONE|NAME|PII|PHI|SECRET|PASSWORD|TOKEN|KEY|IBAN|ORGANIZATION)"
-    r"(?:_[0-9]{1,4})?[\]>}]{1,2})"
+    r"(?:_[0-9]{1,4})?[\]>}]{1,2}|\[object [A-Z]\w+\])"
 )
 _MASK: Final = re.compile(_BRACKETED, re.IGNORECASE)
-"""A mask anywhere in a value: a word of its kind in brackets, or a kind of personal data."""
+"""A mask anywhere in a value: a word of its kind in brackets, a kind of personal data, or what
+JavaScript writes for an object.
+"""
 _WHOLE_MASK: Final = re.compile(
     rf"[x#.●_-]{{4,}}|{_BRACKETED}|scrubbed|[\[<(]?truncated[\]>)]?"
+    r"|undefined|n/a|\.{3}|…|<(?:not (?:specified|serializable|available)|(?:non-|un)serializable)>"
     r"|(?:content|value|data|input|output|arguments?)? ?(?:not captured|hidden|redacted|masked"
     r"|removed by policy)|removed_by_policy|content_redacted",
     re.IGNORECASE,
 )
-"""A mask where it is the whole value: one symbol, and what also says so without brackets."""
+"""A mask where it is the whole value: one symbol, what also says so without brackets, and what
+programs write that could not write the value.
+"""
 _MAX_NESTED_MASK: Final = 64
 """Characters of a mask inside a value."""
 _MASKING_KEYS: Final = frozenset({"redacted", "masked", "hidden", "truncated"})
@@ -89,7 +94,7 @@ _UNUSUAL: Final = (
     *("_BY_POLICY", "_by_policy"),
     *("PII", "PHI]", "PHI>", "SECRET", "PASSWORD", "TOKEN", "KEY]", "KEY>", "KEY}", "IBAN"),
     *("ORGANIZATION", "TRUNCATED", "SCRUBBED"),
-    *(_ADDRESS, "\\u"),
+    *(_ADDRESS, "\\u", "[object "),
 )
 """A JSON text with one of these, with many brackets or with a long number is rewritten value by
 value.

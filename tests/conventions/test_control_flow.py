@@ -296,3 +296,19 @@ def test_a_run_whose_last_answer_was_aborted_is_cancelled_though_its_root_says_n
     assert run(root, step("chat", 2, 1, start=1.0), aborted).outcome is Outcome.CANCELLED
     later = step("chat", 4, 1, start=6.0)
     assert run(root, aborted, later).outcome is Outcome.COMPLETED
+
+
+@pytest.mark.parametrize(
+    ("message", "is_refused"),
+    [
+        ("User rejected tool call", True),
+        ("The operator has denied this action.", True),
+        ("Permission denied: the user may not call this", False),
+        ("The user rejected 3 items of the cart", False),
+    ],
+)
+def test_a_message_may_say_that_a_person_refused(message: str, is_refused: bool) -> None:
+    event = ("exception", {"exception.type": "PermissionError", "exception.message": message})
+    attributes = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "pay"}
+    found = read(span(attributes=attributes, status=STATUS_ERROR, events=[event]))
+    assert (found.facts == RejectionFacts()) is is_refused

@@ -340,6 +340,13 @@ CUT = '{"path": "/repo/app.py", "content": "# Copyright 2026 Example\\nimport os
         '{"_truncated": true, "preview": "ab"}',
         '{"query": "[Scrubbed due to \'secret\']"}',
         '{"to": "<EMAIL_ADDRESS>", "limit": 5}',
+        "[object Object]",
+        '{"query": "[object Object]"}',
+        "undefined",
+        "N/A",
+        "...",
+        "<not specified>",
+        "<unserializable>",
     ],
 )
 def test_what_was_cut_or_masked_is_unknown(value: str) -> None:
@@ -373,6 +380,9 @@ def test_what_was_cut_or_masked_is_unknown(value: str) -> None:
         '{"note": "say *** twice"}',
         "the filtered list",
         "[print('no')]",
+        "[object code]",
+        '{"query": "undefined"}',
+        "not available",
     ],
 )
 def test_what_only_looks_like_it_is_known(value: str) -> None:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from otel_reliability.model.span import RawSpan
 from otel_reliability.testing import span
-from tests.conventions.reading import call, is_nothing, run
+from tests.conventions.reading import call, is_nothing, model, run
 
 
 def spring(
@@ -62,3 +62,10 @@ def test_a_graph_of_spring_ai_alibaba_is_the_agent_of_its_nodes() -> None:
         spring("chat_client", {}, 7, 6),
     )
     assert (found.key.agent, found.path) == ("planner", ("weather",))
+
+
+def test_a_call_that_failed_names_the_model_that_was_asked() -> None:
+    facts = {"gen_ai.request.model": "gpt", "gen_ai.response.model": "none"}
+    attributes = {"gen_ai.operation.name": "chat", **facts}
+    found = model(span(attributes=attributes, scope="org.springframework.boot"))
+    assert (found.model, found.request_model) == (None, "gpt")

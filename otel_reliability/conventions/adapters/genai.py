@@ -40,6 +40,7 @@ from otel_reliability.model.span import (
     RejectionFacts,
     Tokens,
     ToolFacts,
+    is_no_name,
 )
 
 OPERATION: Final = "gen_ai.operation.name"
@@ -485,8 +486,8 @@ def model(span: SpanView, **other: Any) -> Answer:
     """A model call; `other`: the facts that a convention reads in another way."""
     reasons = finish_reasons(span)
     facts = ModelFacts(
-        model=values.text(span.get(RESPONSE_MODEL)),
-        request_model=values.text(span.get(REQUEST_MODEL)),
+        model=_named(span.get(RESPONSE_MODEL)),
+        request_model=_named(span.get(REQUEST_MODEL)),
         tokens=usage(),
         asked_for_tools=asks_for_tools(reasons),
         messages=OUTPUT_MESSAGES in span,
@@ -502,6 +503,12 @@ def model(span: SpanView, **other: Any) -> Answer:
         cache_written=own(values.integer, *CACHE_WRITTEN_TOKENS),
     )
     return Answer(Kind.MODEL, replace(facts, **other), failed_by(reasons))
+
+
+def _named(model: object) -> str | None:
+    """Return the name of a model; Spring AI writes `none` where a call that failed has none."""
+    found = values.text(model)
+    return None if found is None or is_no_name(found) else found
 
 
 def provider(span: SpanView) -> str | None:
