@@ -674,3 +674,10 @@ def test_the_question_whether_to_call_a_tool_is_no_call() -> None:
     assert (waits.facts, waits.failed) == (RejectionFacts(pending=True), False)
     assert read(span(attributes={**asks, state: "denied"})).facts == RejectionFacts()
     assert call(span(attributes={**TOOL, "cloudflare.agents.operation.name": "tool.execute"}))
+
+
+@pytest.mark.parametrize("operation", ["embed", "embedContent", "reranking"])
+def test_an_embedding_is_no_model_call_though_it_tells_tokens(operation: str) -> None:
+    usage = {"gen_ai.usage.input_tokens": 4, "gen_ai.usage.output_tokens": 0}
+    attributes = {OPERATION: operation, "gen_ai.request.model": "embedder", **usage}
+    assert is_nothing(span(attributes=attributes))

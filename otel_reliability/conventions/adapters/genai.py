@@ -172,6 +172,8 @@ NO_STEPS: Final = frozenset(
     }
 )
 """Operations that are no step, whatever else their spans carry."""
+NO_STEPS_BEGIN: Final = ("embed", "rerank")
+"""Beginnings of their names elsewhere: `embed`, `embedContent`."""
 RETRIEVAL_OPERATIONS: Final = frozenset({"retrieval", "retrieve", "search_memory"})
 
 MEMORY_CHANGES: Final = frozenset(
@@ -343,7 +345,7 @@ def by_operation(operation: str, span: SpanView) -> Answer:
         return memory_change(operation, span)
     if operation == FETCH:
         return fetched(span)
-    if operation in NO_STEPS:
+    if operation in NO_STEPS or operation.lower().startswith(NO_STEPS_BEGIN):
         return NOTHING
     found = _by_keys(span)
     if found is None and _WORD_BREAK.sub("_", operation.lower()) in NAMED_AGENT_OPERATIONS:
