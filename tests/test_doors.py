@@ -34,7 +34,7 @@ from tests.shared import each_file
 from tests.telemetry.meters import Meters
 
 
-@pytest.fixture(params=each_file("corpora/captured/*.jsonl.gz", without=".logs."))
+@pytest.fixture(scope="module", params=each_file("corpora/captured/*.jsonl.gz", without=".logs."))
 def spans(request: pytest.FixtureRequest) -> list[RawSpan]:
     path: Path = request.param
     return [span for batch in read_file(path) for span in batch.spans]
