@@ -206,14 +206,14 @@ class ReplayedRuns:
         """Return the runs that several are, by id, after one of them changed. One of several
         attempts has the id of that which was emitted as final, else of the first.
         """
-        ordered = sorted(known.runs.values(), key=lambda run: (run.start_ns, run.run_id))
-        if len(ordered) < 2:
-            return {run.run_id: run for run in ordered}
-        if changed.session_id is None and len(ordered) > 2:  # the others are uncertain already
+        if changed.session_id is None and len(known.runs) > 2:  # the others are uncertain already
             return {
                 run_id: _uncertain(run) if run is changed else known.emitted[run_id]
                 for run_id, run in known.runs.items()
             }
+        ordered = sorted(known.runs.values(), key=lambda run: (run.start_ns, run.run_id))
+        if len(ordered) < 2:
+            return {run.run_id: run for run in ordered}
         if changed.session_id is None or not all(map(_has_tokens, ordered)):
             return {run.run_id: _uncertain(run) for run in ordered}
         steps = [_steps(run) for run in ordered]
