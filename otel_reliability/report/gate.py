@@ -38,7 +38,9 @@ from otel_reliability.statistics.intervals import MIN_RUNS, wilson
 
 WINDOW: Final = frozenset(name for name, spec in ALL_SPECS.items() if spec.family == "window")
 """Numbers that are about the window itself: one run is enough to know them."""
-REQUIRE_MORE: Final = "--min-runs N lets no target hold on fewer than N runs."
+REQUIRE_MORE: Final = (
+    "--min-runs N (min_runs=N in a test) lets no target hold on fewer than N runs."
+)
 MAX_RESULTS: Final = 5
 """Results of one target that are shown; the others are counted."""
 NO_DATA: Final = ReadingView(None, 0)
