@@ -191,7 +191,7 @@ def has_unseen_call(
 
 
 def ends_with_open_call(tree: SpanTree, models: Sequence[ModelSpan], *, waits: bool) -> bool:
-    """Return whether a run without a span of a call ended with calls that nobody has executed: they
+    """Return whether a run without a span of a call ended with calls that were not executed: they
     wait for an approval, or for the application.
 
     Only the last model call asked for calls then, and the run says that it `waits`, or its

@@ -193,7 +193,7 @@ def _tool_error(output: Any) -> str | None:
 
 
 def _shell_error(output: Any) -> str | None:
-    """Return the same of a command, which also an exit code tells."""
+    """Return the same of a command, also by its exit code."""
     if not isinstance(output, str):
         return None
     has_exit_code = _EXIT_CODE.search(output.partition(_PARTS)[2]) is not None

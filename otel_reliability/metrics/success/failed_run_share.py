@@ -12,7 +12,7 @@ class FailedRunShare(PerRun):
     """Runs with the outcome failure, or that ended in an error, over the runs whose outcome or end
     is known.
 
-    Where nobody reports successes, what fails is all that can be known: 1 − failed_run_share is no
+    Where no success is reported, what fails is all that can be known: 1 − failed_run_share is no
     more than an upper bound of the success rate.
 
     >>> from otel_reliability.model.run import Outcome
