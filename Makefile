@@ -12,8 +12,6 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
 	&& { echo $$python; break; }; done)
 # Number of concurrent test processes.
 WORKERS ?= 2
-# Coverage slows the tests down, so `make test` measures it in CI only.
-COVERAGE ?= $(if $(CI),--cov --cov-report=term)
 # What `make dist` builds wheels of the native extension for, and where it puts everything.
 VERSIONS ?= 3.11 3.12 3.13
 DIST ?= dist
@@ -42,14 +40,14 @@ demo: .venv-demo/ready
 
 #: Run lint, type checks and all tests that need only Python packages (about 8 minutes on two cores).
 test: lint types
-	$(BIN)/python -m pytest -n $(WORKERS) -m "not real" $(COVERAGE)
+	$(BIN)/python -m pytest -n $(WORKERS) -m "not real"
 
 #: Run the tests that need a real Collector, Prometheus, Chromium, Kafka, Helm or trace store, then the SDK's tests with the oldest supported SDK.
 test-real: .venv/ready .venv-lowest/ready components
 	$(BIN)/python -m pytest -n $(WORKERS) -m real
 	.venv-lowest/bin/python -m pytest -n $(WORKERS) -m "sdk and not real"
 
-#: Run the tests of `make test` with coverage; fails below the limit in pyproject.toml.
+#: Run the tests of `make test` with coverage, in twice the time; fails below the limit in pyproject.toml (nightly).
 coverage: .venv/ready
 	$(BIN)/python -m pytest -n $(WORKERS) -m "not real" --cov --cov-report=term
 

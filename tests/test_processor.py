@@ -342,8 +342,9 @@ def test_a_hook_does_a_little_of_the_work_that_is_due(monkeypatch: pytest.Monkey
     assert host.look().value("runs", gen_ai__agent__name="agent", outcome="completed") == 500
 
 
-def test_a_long_run_waits_for_a_collection() -> None:
+def test_a_long_run_waits_for_a_collection(monkeypatch: pytest.MonkeyPatch) -> None:
     """Closing it would hold up the host's thread."""
+    monkeypatch.setattr(processor_module, "MAX_HELP_S", 1.0)  # however slow this machine is
     host = Host()
     with agent_run(host.tracer):
         for _ in range(2 * MAX_HURRIED_SPANS):
@@ -358,9 +359,11 @@ def test_a_long_run_waits_for_a_collection() -> None:
     assert host.live.engine.closed["root"] == 1
 
 
-@pytest.mark.parametrize("number", [20_000, 50_000])
-def test_no_size_of_a_trace_holds_a_hook_up(number: int) -> None:
-    """Measured: 9 ms; where a hook divides the trace, 240 ms. The time is that of the thread."""
+def test_no_size_of_a_trace_holds_a_hook_up() -> None:
+    """Where a hook divides the trace, it takes about half of the time of its assembly; others take
+    less than a hundredth. The time is that of the thread.
+    """
+    number = 20_000
     host = Host()
     held = [0.0]
     on_end = host.processor.on_end
@@ -384,15 +387,20 @@ def test_no_size_of_a_trace_holds_a_hook_up(number: int) -> None:
     finally:
         gc.enable()
 
-    assert max(held) < 0.06
+    began = time.thread_time()
     look = host.look()
+    whole = time.thread_time() - began
+    assert max(held) < whole / 8
     assert look.value("spans", disposition="refused", reason="span_limit") == number - 9_999
 
 
-def test_a_full_queue_is_worked_off_by_the_threads_that_fill_it() -> None:
+def test_a_full_queue_is_worked_off_by_the_threads_that_fill_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """From its capacity on the thread that ends a root drains it for a moment, so that the queue
     stays as long as it is.
     """
+    monkeypatch.setattr(processor_module, "MAX_HELP_S", 0.1)  # however slow this machine is
     host = Host()
     host.look()
     while host.waiting < CAPACITY:
