@@ -188,33 +188,28 @@ class ReplayedRuns:
         if event.change is _FINAL:
             known.ended.add(run.run_id)
         emitted = known.emitted
-        shown = self._as_one(known, run)
+        shown = self._as_one(known)
         for run_id in [run_id for run_id in emitted if run_id not in shown]:
             yield RunEvent(_WITHDRAWN, emitted.pop(run_id))
         for run_id, one in shown.items():
             before = emitted.get(run_id)
             if before is None:
                 yield RunEvent(_CLOSED, one)
-            elif before is not one and before != one:
+            elif before != one:
                 yield RunEvent(_REVISED, one, before)
             emitted[run_id] = one
             if run_id in known.ended and run_id not in known.final:
                 known.final.add(run_id)
                 yield RunEvent(_FINAL, one)
 
-    def _as_one(self, known: _Alike, changed: Run) -> dict[str, Run]:
-        """Return the runs that several are, by id, after one of them changed. One of several
-        attempts has the id of that which was emitted as final, else of the first.
+    def _as_one(self, known: _Alike) -> dict[str, Run]:
+        """Return the runs that several are, by id. One of several attempts has the id of that which
+        was emitted as final, else of the first.
         """
-        if changed.session_id is None and len(known.runs) > 2:  # the others are uncertain already
-            return {
-                run_id: _uncertain(run) if run is changed else known.emitted[run_id]
-                for run_id, run in known.runs.items()
-            }
         ordered = sorted(known.runs.values(), key=lambda run: (run.start_ns, run.run_id))
         if len(ordered) < 2:
             return {run.run_id: run for run in ordered}
-        if changed.session_id is None or not all(map(_has_tokens, ordered)):
+        if ordered[0].session_id is None or not all(map(_has_tokens, ordered)):
             return {run.run_id: _uncertain(run) for run in ordered}
         steps = [_steps(run) for run in ordered]
 

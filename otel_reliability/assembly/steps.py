@@ -576,10 +576,10 @@ def _without_responses_twice(tree: SpanTree, items: list[ModelSpan]) -> list[Mod
     """Return model calls without those that report the response of an earlier one: it was fetched,
     or replayed.
     """
-    kept: list[ModelSpan] = []
-    by_id: dict[str, int] = {}
     if _is_fixed(tree, items):
         return items
+    kept: list[ModelSpan] = []
+    by_id: dict[str, int] = {}
     for item in items:
         response = item.facts.response_id
         at = None if response is None else by_id.get(response)

@@ -54,7 +54,7 @@ NO_SCORE: Final = 3
 @click.option(
     "--details",
     is_flag=True,
-    help="On a terminal: every number, table and task too, and how to add the data that is missing.",
+    help="On a terminal: every number, table and task too, and how to add what is missing.",
 )
 @click.option(
     "--trust",

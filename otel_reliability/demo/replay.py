@@ -212,8 +212,8 @@ class Endpoint:
 
     def _post(self, signal: str, body: str) -> None:
         headers = {"Content-Type": "application/json"}
-        # the user's URL
-        request = urllib.request.Request(f"{self.url}/v1/{signal}", body.encode(), headers)  # noqa: S310
+        url = f"{self.url}/v1/{signal}"
+        request = urllib.request.Request(url, body.encode(), headers)  # noqa: S310  the user's URL
         self._opener.open(request, timeout=TIMEOUT_S).close()
 
 

@@ -176,6 +176,15 @@ class Row(Struct, frozen=True, gc=False):
         return False if outcome is _FAILURE else None
 
     @property
+    def failed(self) -> bool | None:
+        """True if it is known to have failed, by its outcome or by an error at its end; None where
+        neither is known.
+        """
+        if self.success is False or self.ended_in_error:
+            return True
+        return None if self.success is None and self.ended_in_error is None else False
+
+    @property
     def undisturbed(self) -> bool:
         """True if nothing was perturbed: other runs count for robustness only."""
         return self.condition == BASELINE

@@ -38,7 +38,7 @@ from otel_reliability.report.badge import success_half
 from otel_reliability.report.badge import text as badge_text
 from otel_reliability.report.compression import compression_of
 from otel_reliability.report.data_quality import quality_of_rows, quality_of_spans
-from otel_reliability.report.failing_tasks import failing_tasks
+from otel_reliability.report.failing_tasks import failing_tasks, fails
 from otel_reliability.report.findings import findings_of, path_distances
 from otel_reliability.report.groups import groups_of_agents, lettered
 from otel_reliability.report.history import recorded_history
@@ -358,11 +358,11 @@ def _path_ends(
     """Return how many runs fail, by task and path; `by_error`: end in an error."""
     found: dict[tuple[str | None, tuple[str, ...]], Ends] = {}
     for row in rows:
-        fails = row.ended_in_error if by_error else None if row.success is None else not row.success
-        if row.path is not None and fails is not None:
+        failed = fails(row, by_error=by_error)
+        if row.path is not None and failed is not None:
             key = row.task, row.path.names
             failing, known = found.get(key, NO_ENDS)
-            found[key] = Ends(failing + fails, known + 1)
+            found[key] = Ends(failing + failed, known + 1)
     return found
 
 

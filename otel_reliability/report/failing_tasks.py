@@ -7,12 +7,12 @@ show nothing there, though it is plain that one of them is what fails.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import comb
 from typing import Final
 
 from otel_reliability.model.row import OTHER_TASK, Row
 from otel_reliability.report.text import clean, count, percent, trace_of
 from otel_reliability.report.view import WhyFinding
+from otel_reliability.statistics.hypergeometric import upper_tail
 
 TASK: Final = "task"
 """The name of the feature."""
@@ -30,7 +30,7 @@ def failing_tasks(rows: Sequence[Row], *, by_error: bool) -> list[WhyFinding]:
     """
     known: dict[str, list[tuple[bool, str]]] = {}
     for row in rows[-MAX_RUNS:]:
-        failed = row.ended_in_error if by_error else _is_failed(row)
+        failed = fails(row, by_error=by_error)
         if row.task is not None and row.task != OTHER_TASK and failed is not None:
             known.setdefault(row.task, []).append((failed, row.run_id))
     every = [failed for runs in known.values() for failed, _ in runs]
@@ -44,22 +44,10 @@ def failing_tasks(rows: Sequence[Row], *, by_error: bool) -> list[WhyFinding]:
     return sorted(found, key=lambda one: (one.p, one.names))[:MAX_TASKS]
 
 
-def upper_tail(failed: int, runs: int, all_failed: int, all_runs: int) -> float:
-    """Return the probability of at least so many failures in a part of the runs, if the failures
-    were spread at random over all of them (hypergeometric; Fisher's exact test, one-sided).
-
-    >>> round(upper_tail(5, 5, 5, 10) * 252)
-    1
-    """
-    most = min(runs, all_failed)
-    ways = (
-        comb(all_failed, here) * comb(all_runs - all_failed, runs - here)
-        for here in range(failed, most + 1)
-    )
-    return sum(ways) / comb(all_runs, runs)
-
-
-def _is_failed(row: Row) -> bool | None:
+def fails(row: Row, *, by_error: bool) -> bool | None:
+    """Return whether a run fails by its outcome (`by_error`: ends in an error); None: unknown."""
+    if by_error:
+        return row.ended_in_error
     return None if row.success is None else not row.success
 
 

@@ -256,7 +256,7 @@ def failures_of(rows: Iterable[Row]) -> Iterator[ScoreReason]:
      ('1 task has successes and failures:', 'refund-7: 2 of 3 succeed')]
     """
     undisturbed = [row for row in rows if row.undisturbed]
-    failed = [row for row in undisturbed if row.success is False or row.ended_in_error]
+    failed = [row for row in undisturbed if row.failed]
     if failed:
         errors = sum(row.ended_in_error is True for row in failed)
         by_error = f", {errors:,} by an error" if errors else ""

@@ -37,7 +37,7 @@ OWN_PREFIXES: Final = (
 )
 """Beginnings of keys that are read as they are, or that an experiment writes for people."""
 MAX_KEYS: Final = 1_000
-"""Keys that are counted."""
+"""Keys with our word in them that are compared."""
 MIN_LIKENESS: Final = 0.75
 """Likeness of what follows the prefix from which a key is one of ours, misspelt."""
 _WORD: Final = "reliability"
@@ -70,6 +70,8 @@ class NearKeys:
         return [NearKey(key, self._meant[key] or "", times) for key, times in ranked]
 
     def _is_near(self, key: str) -> bool:
+        if _WORD not in key.lower():
+            return False
         if key not in self._meant:
             if len(self._meant) >= MAX_KEYS:
                 return False

@@ -35,13 +35,10 @@ def ends_of(undisturbed: Sequence[Row], *, outcomes_known: bool) -> list[End]:
     found: list[End] = []
     first = max(0, len(undisturbed) - MAX_RUNS)
     for number, row in enumerate(undisturbed[first:], first + 1):
-        success = row.success
         if outcomes_known:
-            failed = None if success is None else not success
-        elif success is None:
-            failed = row.ended_in_error
+            failed = None if row.success is None else not row.success
         else:
-            failed = not success or row.ended_in_error is True
+            failed = row.failed
         if failed is not None:
             work = row.group if row.task is None else row.task
             by_error = row.ended_in_error

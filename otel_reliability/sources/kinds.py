@@ -165,12 +165,19 @@ def _bare_spans(document: object) -> Batch:
 
 def _container_log(name: str, pieces: Iterable[bytes], longest: int) -> Numbered:
     """Read what a container printed, out of the log of its runtime."""
-    yield from read_pieces(name, _printed(pieces, longest), longest)
+    lost: list[tuple[int, Batch]] = []
+    for found in read_pieces(name, _printed(name, pieces, longest, lost), longest):
+        yield found
+        yield from lost
+        lost.clear()
+    yield from lost
 
 
-def _printed(pieces: Iterable[bytes], longest: int) -> Iterator[bytes]:
+def _printed(
+    name: str, pieces: Iterable[bytes], longest: int, lost: list[tuple[int, Batch]]
+) -> Iterator[bytes]:
     """Yield the output in the lines of Docker's log, or of one in the form of Kubernetes (CRI). A
-    part of a long line has no line feed, or the mark `P`.
+    part of a long line has no line feed, or the mark `P`. Lines of neither are `lost`.
     """
     for line in split(pieces, longest):
         text = line.text or b""
@@ -180,8 +187,13 @@ def _printed(pieces: Iterable[bytes], longest: int) -> Iterator[bytes]:
         try:
             printed = record(msgspec.json.decode(text)).get("log")
         except (msgspec.DecodeError, RecursionError):
-            continue  # the last line may be cut off
-        if isinstance(printed, str):
+            printed = None
+        if not isinstance(printed, str):
+            if line.text is None or text.strip():
+                reason = Reason.LINE_TOO_LONG if line.text is None else Reason.JSON
+                detail = "no line of the log of a container"
+                lost.append((line.number, _problem(name, line.number, reason, detail)))
+        else:
             yield printed.encode("utf-8", "replace")
 
 

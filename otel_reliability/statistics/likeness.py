@@ -113,7 +113,7 @@ def _pairs() -> Any:
 
 def _unit(vectors: Any) -> Any:
     """Return the vectors with length 1; those of length 0 as they are."""
-    return vectors / _lengths(vectors)[:, None]
+    return vectors / (((vectors * vectors).sum(1, keepdims=True) ** 0.5).clip(1e-6))
 
 
 SAME: Final = 0.6
@@ -126,11 +126,12 @@ def mean_of(vectors: Sequence[bytes]) -> bytes:
     >>> mean_of([bytes([0x8F]), bytes([0x8F])]) == bytes([0x8F])
     True
     """
-    return _direction(_units_of(vectors).sum(0))
+    return _direction(_units_of(vectors))
 
 
-def _direction(mean: Any) -> bytes:
-    """Return the direction of a vector (`packed`)."""
+def _direction(units: Any) -> bytes:
+    """Return the direction of the mean of some vectors of length 1 (`packed`)."""
+    mean = units.sum(0)
     greatest = max(float(abs(mean).max()), 1e-6)
     found: bytes = packed((mean * (GREATEST / greatest)).round()).tobytes()
     return found
@@ -162,21 +163,9 @@ def matched(groups: Sequence[Sequence[bytes]], known: Sequence[bytes]) -> list[i
 
 def _units_of(vectors: Sequence[bytes]) -> Any:
     """Return vectors (`packed`) with length 1, as rows."""
-    return _unit(_numbers_of(vectors))
-
-
-def _numbers_of(vectors: Sequence[bytes]) -> Any:
-    """Return vectors (`packed`) as rows of numbers."""
     import numpy as np  # noqa: PLC0415  see `groups_of`
 
-    return unpacked(np.frombuffer(b"".join(vectors), np.uint8).reshape(len(vectors), -1))
-
-
-def _lengths(vectors: Any) -> Any:
-    """Return the lengths of vectors, none of them 0."""
-    import numpy as np  # noqa: PLC0415  see `groups_of`
-
-    return np.sqrt(np.maximum(np.einsum("ij,ij->i", vectors, vectors), 1e-12))
+    return _unit(unpacked(np.frombuffer(b"".join(vectors), np.uint8).reshape(len(vectors), -1)))
 
 
 def _stacked(vectors: Sequence[Any]) -> Any:
@@ -199,29 +188,18 @@ def nearest(
         return None
     import numpy as np  # noqa: PLC0415  see `groups_of`
 
-    # Of unit vectors u and v without their shared part s: (u - s)(v - s) = uv - us - vs + ss, and
-    # |u - s|² = 1 - 2 us + ss. So no vector is made but s.
-    vectors = _numbers_of([*means, vector])
-    lengths = _lengths(vectors)
-    shared = (np.array(sizes, np.float32) / lengths[:-1]).dot(vectors[:-1])
-    shared /= sum(sizes) + PRIOR
-    length = float(shared.dot(shared)) ** 0.5
-    taken = min(1.0, MAX_SHARED / max(length, 1e-6))
-    along_shared = vectors.dot(shared) * taken / lengths
-    square = (length * taken) ** 2
-    nearness = vectors.dot(vectors[-1]) / (lengths * lengths[-1])
-    nearness += square - along_shared - along_shared[-1]
-    rest = np.sqrt(np.maximum(1 + square - 2 * along_shared, 1e-12))
-    nearness /= rest * rest[-1]
-    found = int(nearness[:-1].argmax())
+    units = _units_of([*means, vector])
+    shared = np.array(sizes, np.float32) @ units[:-1] / (sum(sizes) + PRIOR)
+    length = float(np.linalg.norm(shared))
+    units = _unit(units - shared * min(1.0, MAX_SHARED / max(length, 1e-6)))
+    nearness = units[:-1] @ units[-1]
+    found = int(nearness.argmax())
     return found if nearness[found] >= near else None
 
 
 def joined_mean(mean: bytes, size: int, vector: bytes) -> bytes:
     """Return the mean of a group of so many vectors, after one more joined it."""
-    vectors = _numbers_of([mean, vector])
-    before, after = _lengths(vectors).tolist()
-    return _direction(vectors[0] * (min(size, MAX_WEIGHT) / before) + vectors[1] / after)
+    return _direction(_units_of([mean, vector]).repeat([min(size, MAX_WEIGHT), 1], 0))
 
 
 def directions_of(vectors: Sequence[bytes], number: int) -> list[bytes]:
@@ -238,8 +216,6 @@ def directions_of(vectors: Sequence[bytes], number: int) -> list[bytes]:
 
 def along(vector: bytes, directions: Sequence[bytes]) -> list[float]:
     """Return the cosine of a vector to each direction."""
-    vectors = _numbers_of([*directions, vector])
-    lengths = _lengths(vectors)
-    cosines = vectors[:-1].dot(vectors[-1]) / (lengths[:-1] * lengths[-1])
-    found: list[float] = cosines.tolist()
+    units = _units_of([*directions, vector])
+    found: list[float] = (units[:-1] @ units[-1]).tolist()
     return found

@@ -21,6 +21,7 @@ TRACES: Final = 500
 """Traces of one answer."""
 LONGEST_S: Final = 168 * 3_600
 """Longest period of a search, by the store's default."""
+_CUT: Final = "Some traces are larger than the store answers with: they are cut."
 _AGENTS: Final = (
     "{ span.gen_ai.operation.name != nil || span.openinference.span.kind != nil"
     " || span.traceloop.span.kind != nil }"
@@ -68,6 +69,6 @@ def _trace(client: Client, trace_id: str) -> dict[str, object]:
             raise
         return {}
     if answer.get("status") == "PARTIAL":
-        client.notes.append(f"Trace {trace_id} is larger than the store answers with: it is cut.")
+        client.notes.append(_CUT)
     spans = record(otlp_of(record(answer.get("trace")))).get("resourceSpans")
     return {"resourceSpans": spans} if spans else {}

@@ -248,6 +248,14 @@ def kubernetes(line: str) -> str:
     return "".join(f"{begin} {mark} {part}\n" for mark, part in zip(marks, parts, strict=True))
 
 
+def test_lines_that_no_container_logged_are_problems(tmp_path: Path) -> None:
+    path = tmp_path / "app.log"
+    path.write_text(docker('{"resourceSpans": []}') + '{"log": "cut of')
+    _, problems = runs_of(path)
+
+    assert [(one.reason, one.place) for one in problems] == [(Reason.JSON, f"{path}:2")]
+
+
 ID = "5b8aa5a2d2c872e8321cf37308d69df2"
 
 

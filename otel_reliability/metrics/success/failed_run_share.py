@@ -44,6 +44,4 @@ class FailedRunShare(PerRun):
     )
 
     def of_run(self, row: Row) -> bool | None:
-        if row.success is False or row.ended_in_error:
-            return True
-        return None if row.success is None and row.ended_in_error is None else False
+        return row.failed
