@@ -10,7 +10,6 @@ import click
 
 from otel_reliability.errors import ConfigurationError
 from otel_reliability.experiments.fault_proxy import FaultProxy
-from otel_reliability.experiments.http_fault_proxy import HttpFaultProxy
 from otel_reliability.service.addresses import parse_address
 
 
@@ -49,4 +48,8 @@ def command(command: tuple[str, ...], url: str | None, listen: str) -> None:
         address = None
     if address is None:
         raise ConfigurationError("--listen", listen, "HOST:PORT", "write it like 127.0.0.1:8765")
+    from otel_reliability.experiments.http_fault_proxy import (  # noqa: PLC0415  only it needs aiohttp
+        HttpFaultProxy,
+    )
+
     sys.exit(asyncio.run(HttpFaultProxy(url, address).run(command)))
