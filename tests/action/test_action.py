@@ -108,7 +108,7 @@ def github() -> Iterator[GitHub]:
     server.comments += [
         {"url": f"{server.url}/comments/{number}", "body": "looks good"} for number in range(3)
     ]
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     yield server
     server.shutdown()

@@ -207,7 +207,7 @@ def test_an_endpoint_that_does_not_answer_yet_is_waited_for_and_named_once(
                 """Log nothing."""
 
         with ThreadingHTTPServer(("127.0.0.1", port), Sink) as server:
-            threading.Thread(target=server.serve_forever, daemon=True).start()
+            threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
             assert received.wait(60)
             out, err = told_at_the_end(fleet, signal.SIGTERM)
             server.shutdown()

@@ -92,7 +92,7 @@ def serving(status: int = 200) -> Generator[tuple[str, str]]:
     receiver = f"{HOST}:{free_port()}"
     handler = type("Handler", (Service,), {"receiver": receiver, "status": status})
     server = ThreadingHTTPServer((HOST, 0), handler)
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     try:
         yield f"http://{HOST}:{server.server_port}/chat", receiver
@@ -299,7 +299,7 @@ class Mcp(BaseHTTPRequestHandler):
 @contextmanager
 def mcp_server() -> Generator[str]:
     server = ThreadingHTTPServer((HOST, 0), Mcp)
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     try:
         yield f"http://{HOST}:{server.server_port}/mcp"
