@@ -36,6 +36,11 @@ def bets(p: Floats) -> Floats:
     return np.stack([1 - linear, low, np.ones_like(p), high, 1 + linear, *steps], axis=-1)
 
 
+def count(flags: Flags) -> Ints:
+    """How many of the last axis are true, faster than `np.count_nonzero` counts along an axis."""
+    return flags.view(np.uint8).sum(axis=2, dtype=np.uint16).astype(np.int64)
+
+
 class Pool(NamedTuple):
     """Recorded observations to draw from: the values of their signals (NaN: absent) and their path
     distances to one another.
@@ -78,6 +83,9 @@ class Streams:
         return self.evidence.mean(axis=1)
 
     def keep(self, going: Flags) -> None:
+        """Go on with these streams only."""
+        if going.all():
+            return
         for name in ("kept", "seen", "weights", "evidence"):
             setattr(self, name, getattr(self, name)[going])
         self.reference = [observations[going] for observations in self.reference]
@@ -96,8 +104,8 @@ class Streams:
         there = ~np.isnan(values)
         n = np.minimum(self.seen, WINDOW)
         kept = self.kept[:, :, : n.max()]
-        greater = np.count_nonzero(kept > values[:, :, None], axis=2)
-        equal = np.count_nonzero(kept == values[:, :, None], axis=2)
+        greater = count(kept > values[:, :, None])
+        equal = count(kept == values[:, :, None])
         rows, signals = np.nonzero(there)
         self.kept[rows, signals, self.seen[rows, signals] % WINDOW] = values[rows, signals]
         self.seen += there

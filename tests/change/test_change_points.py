@@ -164,12 +164,12 @@ def test_info_of_many_agents_stays_within_the_limit_of_the_sdk() -> None:
     meters = Meters()
     sets = set[tuple[tuple[str, object], ...]]()
     live = live_of(meters.provider, Settings())
-    for n in range(88):
-        made = (("model", f"m{n // 8}"),)
-        keys = [AgentKey("", "shop", "", f"{agent}") for agent in range(500)]
+    for n in range(55):
+        made = (("model", f"m{n // 5}"),)
+        keys = [AgentKey("", "shop", "", f"{agent}") for agent in range(220)]
         runs = [run((), n, key=key, fingerprints=made, run_id=f"{key.agent}-{n}") for key in keys]
         live.engine.receive_events([RunEvent(RunChange.CLOSED, one) for one in runs])
-        if n % 8 == 7:
+        if n % 5 == 4:
             sets.update(
                 tuple(sorted(one.attributes.items())) for one in meters.look().points("info")
             )
