@@ -37,14 +37,14 @@ _WITHDRAWN: Final = RunChange.WITHDRAWN
 
 class _Turn(Struct, eq=False):
     """A run, as far as it is needed. `run` is None once it is final. `session` is that with which
-    it was emitted; `is_named`: by its own spans.
+    it was emitted; `named`: the one that its own spans name.
     """
 
     trace_id: TraceId
     run_id: str
     previous: str | None
     last: str | None
-    is_named: bool
+    named: str | None
     run: Run | None
     session: str | None = None
 
@@ -103,13 +103,13 @@ class ResponseChains:
             yield RunEvent(_WITHDRAWN, _named(run, known))
             yield from self._renamed(known)
             return
-        is_new = known is None or (known.previous, known.last, known.is_named) != _links(run)
+        is_new = known is None or (known.previous, known.last, known.named) != _links(run)
         if known is not None and is_new:
             self._remove(known)
         turn = self._add(run) if known is None or is_new else known
         turn.run = None if event.change is _FINAL or turn.run is None else run
         if is_new:
-            turn.session = run.session_id if turn.is_named else self._conversation(turn)
+            turn.session = self._conversation(turn) if turn.named is None else turn.named
         yield RunEvent(event.change, _named(run, turn), previous)
         if is_new:
             yield from self._renamed(turn)
@@ -120,8 +120,8 @@ class ResponseChains:
             self._turns.clear()
             self._by_last.clear()
             self._following.clear()
-        previous, last, is_named = _links(run)
-        turn = _Turn(run.trace_id, run.run_id, previous, last, is_named, run)
+        previous, last, named = _links(run)
+        turn = _Turn(run.trace_id, run.run_id, previous, last, named, run)
         self._turns[run.run_id] = turn
         if last is not None:
             self._by_last.setdefault(last, {})[run.run_id] = turn
@@ -151,7 +151,7 @@ class ResponseChains:
         seen = {turn.run_id}
         while waiting and len(seen) < MAX_FOLLOWING:
             one = waiting.pop()
-            if one.run_id in seen or one.is_named:
+            if one.run_id in seen or one.named is not None:
                 continue
             seen.add(one.run_id)
             session = self._conversation(one)
@@ -173,9 +173,9 @@ class ResponseChains:
         return [*islice(found.values(), MAX_FOLLOWING)]
 
 
-def _links(run: Run) -> tuple[str | None, str | None, bool]:
-    """Return what a run continues, what continues it, and whether its spans name a conversation."""
-    return run.previous_response, run.last_response, run.session_id is not None
+def _links(run: Run) -> tuple[str | None, str | None, str | None]:
+    """Return what a run continues, what continues it, and the conversation that its spans name."""
+    return run.previous_response, run.last_response, run.session_id
 
 
 def _named(run: Run, turn: _Turn) -> Run:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import permutations
 
 import pytest
+from msgspec.structs import replace
 
 from otel_reliability.assembly import response_chains
 from otel_reliability.assembly.lifecycle import Assembler
@@ -87,6 +88,22 @@ def test_a_final_turn_is_revised_when_the_next_one_comes() -> None:
         ("revised", "a2", 1),
         ("final", "a2", 2),
     ]
+
+
+def test_another_conversation_that_late_spans_name_is_that_of_all() -> None:
+    """The one that the earliest span names counts."""
+    named, earlier = Session(0, "b"), Session(0, "a")
+    first = turn(1, "a1", "a2")
+    spans = [first[0], *(replace(one, session=named) for one in first[1:])]
+    watched = Watched()
+    watched.add(*spans, *TURNS[1])
+    changes = watched.wait(5)
+    watched.add(agent_span(Kind.TOOL, None, 9, 1, session=earlier, trace=1, start=101.0))
+    changes += watched.wait(200)
+    last = {run.trace_id[-1]: run.session_id for _, run in changes}
+
+    assert [run.session_id for change, run in changes if change is RunChange.CLOSED] == ["b", "b"]
+    assert last == {1: "a", 2: "a"}
 
 
 def test_it_is_known_after_a_restart() -> None:

@@ -96,6 +96,24 @@ def test_a_run_that_waits_no_longer_is_resumed_by_none() -> None:
     ]
 
 
+@pytest.mark.parametrize("gone", [1, 2])
+def test_a_run_that_leaves_the_conversation_resumes_nothing_there(gone: int) -> None:
+    """A late span may name another conversation."""
+    watched = Watched()
+    watched.add(*run(1, paused=True, task="refund"), *run(2))
+    watched.wait(5)
+    shown = {event.run.run_id: event.run for event in watched.events}
+    root = run(gone, paused=gone == 1)[0]
+    watched.add(replace(root, session=Session(0, "another"), end_ns=root.end_ns + 1))
+    watched.wait(5)
+    for event in watched.events:
+        assert shown[event.run.run_id] == event.previous
+        shown[event.run.run_id] = event.run
+
+    assert {one.session_id for one in shown.values()} == {"talk", "another"}
+    assert [one.resumes for one in shown.values()] == [None, None]
+
+
 def test_a_final_run_that_waited_is_known_later_and_after_a_restart() -> None:
     watched = Watched()
     watched.add(*run(1, paused=True))
