@@ -16,6 +16,7 @@ from typing import TypeVar
 
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 
 from otel_reliability import price_table
 
@@ -62,6 +63,18 @@ settings.load_profile("same")
 def price_table_is_loaded() -> None:
     """Load the price table before the first test: until it is there, hooks meet no deadline."""
     price_table.context_window("gpt-4o")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Draw no constants from our code, unless examples are new ones anyway: which it sees depends
+    on the modules that are loaded, so on the other tests of a run, and of a worker.
+    """
+    if config.getoption("--hypothesis-profile") not in ("explore", "soak"):
+        providers.is_local_module_file = _is_not_read  # pyright: ignore[reportPrivateImportUsage]
+
+
+def _is_not_read(path: str) -> bool:
+    return False
 
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` looks at the marks

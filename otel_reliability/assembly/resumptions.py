@@ -66,17 +66,18 @@ class Resumptions:
         for event in events:
             run = event.run
             previous = event.previous
+            passed = event
             left: dict[str, _Known] = {}
             moved: _Known | None = None
             if previous is not None and _place(previous) != _place(run):
                 left = self._runs.get(_place(previous), {})
                 moved = left.pop(run.run_id, None)
             if previous is not None and moved is not None:
-                event = RunEvent(event.change, run, _marked(previous, moved))
+                passed = RunEvent(event.change, run, _marked(previous, moved))
             if run.nested or run.session_id is None:
-                found.append(event)
+                found.append(passed)
             else:
-                found += self._changed(event, run.session_id)
+                found += self._changed(passed, run.session_id)
             if _has_paused(left):  # runs of the conversation that it was of
                 found += self._others(left, run.run_id)
         return found

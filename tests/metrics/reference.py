@@ -393,13 +393,20 @@ def verdict(rows: Sequence[Row], settings: Settings) -> float | None:
 
 
 def worse_grade(rows: Sequence[Row], settings: Settings) -> float | None:
-    """0 for failing, else the lower of 1 + the tier of the score and of the success rate."""
+    """0 for failing, else the lowest of 1 + the tier of the score, of the success rate, and of 0
+    points where no outcome is known and more than half of the calls fail, by more than chance.
+    """
     successes = [row.success for row in baseline(rows)]
     succeed = share(successes)
+    ranks = [rank for rank in (tier(rows, settings),) if rank is not None]
     if succeed is None or (True not in successes and None in successes):
         failed = failed_run_share(rows, settings)
         succeed = 1 - failed if failed else None
-    ranks = [rank for rank in (tier(rows, settings),) if rank is not None]
+        calls = failed_call_share(rows, settings)
+        if calls is not None:
+            counted = sum(row.retries is not None for row in baseline(rows))
+            if most_of(counted - round(calls * counted), counted) < 0.5:
+                ranks.append(0)
     if succeed is not None:
         ranks.append(
             sum(math.floor(round(100 * succeed, 9) + 0.5) >= least for least in (80, 60, 40))
