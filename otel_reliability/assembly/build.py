@@ -57,6 +57,7 @@ from otel_reliability.model.flaws import (
     CLOCK_SKEW,
     DROPPED,
     LOST_MODEL_CALLS,
+    NEGATIVE_DURATION,
     RUN_REPLAYED,
     SESSION_FILE,
     SPLIT_TRACE,
@@ -671,7 +672,18 @@ def _flaws(draft: _Draft, cut: Collection[int], *, lacks_calls: bool) -> tuple[s
         found = (*found, SPLIT_TRACE)
     if draft.gathered.is_remote and has_shifted_call(draft.linked.tree, draft.members):
         found = (*found, CLOCK_SKEW)
+    if _ends_before_start(draft):
+        found = (*found, NEGATIVE_DURATION)
     return found
+
+
+def _ends_before_start(draft: _Draft) -> bool:
+    """Return whether a span of a run, as it was sent, ended before it started."""
+    spans = draft.linked.tree.spans
+    return any(
+        (notes := spans[i].notes) is not None and notes.ends_before_start
+        for i in draft.gathered.annotated
+    )
 
 
 def _compressions(draft: _Draft) -> tuple[Compression, ...]:

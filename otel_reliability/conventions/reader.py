@@ -248,8 +248,8 @@ class Reader:
             facts, session, added, extra = self._more(span, facts, session, is_noted=plan.is_noted)
         if events and self.reads_requests:
             facts = requests.from_events(facts, events, self.hasher.once)
-        if span.dropped and facts is not None:
-            added = replace(added or Notes(), dropped=span.dropped)
+        if facts is not None and (span.dropped or span.end_ns < span.start_ns):
+            added = _with_faults(added, span)
         judged = evaluations.read(span, flat=plan.is_judged) if events or plan.is_judged else ()
         link = self._link(span, plan) if span.links or plan.conversation else None
         return AgentSpan(  # more than 12 keywords here would be passed as a dictionary
@@ -258,7 +258,7 @@ class Reader:
             span.parent_id,
             span.parent_remote,
             span.start_ns,
-            span.end_ns,
+            max(span.start_ns, span.end_ns),
             span_kind=span.span_kind,
             kind=template.kind,
             failed=failed,
@@ -453,6 +453,15 @@ class Reader:
             (key, next(filter(None, each), ""))
             for key, each in zip(self._agent_key, found, strict=True)
         )
+
+
+def _with_faults(notes: Notes | None, span: RawSpan) -> Notes:
+    """Return notes with what is wrong about a span as it was sent."""
+    return replace(
+        notes or Notes(),
+        dropped=span.dropped or None,
+        ends_before_start=span.end_ns < span.start_ns,
+    )
 
 
 def _size_of_basis(basis: tuple[Any, ...]) -> int:

@@ -29,6 +29,7 @@ INVENTED_SESSIONS: Final = "conversation_invented"
 DUPLICATE_SPANS: Final = "duplicate_span"
 LATE_SPANS: Final = "late_span"
 CLOCK_SKEW: Final = "clock_skew"
+NEGATIVE_DURATION: Final = "negative_duration"
 LATE_ROOT: Final = "root_late"
 ORPHAN_SPANS: Final = "orphan_span"
 UNREAD_SPANS: Final = "unread_span"
@@ -226,6 +227,12 @@ FLAWS: Final[tuple[Flaw, ...]] = (
         "duration, order of parallel steps",
         "synchronize the clocks of the services (NTP)",
         found=has_skewed_clock,
+    ),
+    Flaw(
+        NEGATIVE_DURATION,
+        "spans that end before they start",
+        "duration, order of parallel steps",
+        "take both times from one clock that never goes back, in nanoseconds",
     ),
     Flaw(
         "time_resolution",

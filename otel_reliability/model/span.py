@@ -204,7 +204,8 @@ class RawSpan(Struct, frozen=True, gc=False):
     `attributes` may decode its values when they are asked for; readers must not expect more than
     `get`, `in` and iteration. The message of a status ERROR is one of the `events`, an exception,
     where no event reports one. `dropped` counts the attributes, events and links that the sender
-    dropped (limits of its SDK).
+    dropped (limits of its SDK). A span may end before it starts: its times are those that were
+    sent.
     """
 
     trace_id: TraceId
@@ -532,6 +533,7 @@ class Notes(Struct, frozen=True, gc=False, array_like=True):
 
     `refused` names what was there and out of range: `(attribute, reason)`; such values count as
     absent. `dropped` is how many attributes, events and links the sender dropped, where it did.
+    `ends_before_start`: the span that was sent did; it counts as one without duration.
     """
 
     task_id: str | None = None
@@ -549,6 +551,7 @@ class Notes(Struct, frozen=True, gc=False, array_like=True):
     refused: tuple[tuple[str, str], ...] = ()
     outcome_key: str | None = None
     dropped: int | None = None
+    ends_before_start: bool = False
 
 
 class Session(Struct, frozen=True, order=True, gc=False, array_like=True):

@@ -127,7 +127,7 @@ def _raw(
     given, state, events, links, dropped = unusual(fields, pairs)
     stati = [data for number, _, data in fields if number == SPAN_STATUS]
     if stati:
-        _, events = with_status(stati[-1], events, max(start_ns, end_ns))
+        _, events = with_status(stati[-1], events, end_ns)
     return RawSpan(
         trace_id,
         span_id,
@@ -135,7 +135,7 @@ def _raw(
         name=name,
         span_kind=kind,
         start_ns=start_ns,
-        end_ns=max(start_ns, end_ns),
+        end_ns=end_ns,
         status=status,
         parent_remote=parent_remote(flags),
         attributes=LazyAttributes(given, decoded),

@@ -232,7 +232,7 @@ def _take(
         if status in _STATUSES:
             code = _STATUSES[status]
         else:
-            code, events = with_status(status, events, max(start_ns, end_ns))
+            code, events = with_status(status, events, end_ns)
         if len(unknown):
             fields = [(field.field_number, field.wire_type, field.data) for field in unknown]
             pairs, state, _, links, dropped = unusual(fields, pairs)
@@ -245,7 +245,7 @@ def _take(
                     name,  # more than 13 keywords here would be passed as a dictionary
                     span_kind=kind,
                     start_ns=start_ns,
-                    end_ns=end_ns if end_ns > start_ns else start_ns,  # noqa: FURB136 - max() is a call, a tenth of a span
+                    end_ns=end_ns,
                     status=code,
                     parent_remote=_REMOTE[flags & _REMOTE_FLAGS],
                     attributes=LazyAttributes(pairs, decoded),

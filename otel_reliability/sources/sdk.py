@@ -113,7 +113,7 @@ def raw(
             # OTLP's kinds begin with UNSPECIFIED, the SDK's do not; status codes are the same
             span_kind=kind._value_ + 1,
             start_ns=start_ns,
-            end_ns=end_ns if end_ns > start_ns else start_ns,  # noqa: FURB136 - max() is a call
+            end_ns=end_ns,
             status=status._value_,
             parent_remote=parent[2] if parent else False,
             attributes=attributes,

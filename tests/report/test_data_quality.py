@@ -60,6 +60,11 @@ def wrong_unit() -> Spans:
     ]
 
 
+def backwards() -> Spans:
+    root, tool, *others = runs("a b")
+    return [root, replace(tool, end_ns=tool.start_ns - SECOND), *others]
+
+
 def rootless() -> Spans:
     return runs("a b")[1:]
 
@@ -213,6 +218,7 @@ PLANTED: dict[str, Callable[[], Spans]] = {
     "calls_unobservable": unobservable,
     "arguments_unknown": lambda: without(runs("a"), "gen_ai.tool.call.arguments"),
     "clock_skew": skewed,
+    "negative_duration": backwards,
     "time_resolution": tied,
     "scope_missing": scopeless,
     "service_missing": nameless,

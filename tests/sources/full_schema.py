@@ -56,7 +56,7 @@ def _take(batch: Batch, scope_spans: ScopeSpans, resource: Resource) -> None:
 
 def _raw(span: Span, scope: str, scope_version: str, resource: Resource) -> RawSpan:
     events = tuple(_event(event) for event in span.events)
-    end_ns = max(span.start_time_unix_nano, span.end_time_unix_nano)
+    end_ns = span.end_time_unix_nano
     return RawSpan(
         trace_id=span.trace_id,
         span_id=span.span_id,

@@ -325,7 +325,7 @@ def told(batch: Batch) -> list[tuple[str, str]]:
             {"start_ns": at(0), "end_ns": at(1)},
         ),
         ({"flags": "768", "kind": "3"}, {"parent_remote": True, "span_kind": KIND_CLIENT}),
-        ({"endTimeUnixNano": "1"}, {"start_ns": at(0), "end_ns": at(0)}),
+        ({"endTimeUnixNano": "1"}, {"start_ns": at(0), "end_ns": 1}),
     ],
     ids=["upper case, names", "names", "64-bit numbers", "32-bit strings", "a clock set back"],
 )

@@ -181,7 +181,7 @@ NO_TIME = [Event("e", None, cast("int", "noon"))]
         ),
         ({"events": NO_TIME}, {"events": (RawEvent("e", 0, {}),)}),
         ({"links": NOWHERE}, {"links": ((trace_id(3), span_id(4)),)}),
-        ({"end_time": 1}, {"start_ns": at(0), "end_ns": at(0)}),
+        ({"end_time": 1}, {"start_ns": at(0), "end_ns": 1}),
         ({"parent": SpanContext(0, 0, is_remote=True)}, {"parent_id": None}),
     ],
 )
