@@ -47,7 +47,7 @@ SDK = re.compile(
 # that needs many steps to reach a state is slow on purpose.
 settings.register_profile(
     "same",
-    max_examples=30,
+    max_examples=20,
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow],

@@ -110,8 +110,8 @@ def _apart(path: Path) -> Iterator[bytes]:
     "capture", each_file("corpora/captured/*.jsonl.gz", "corpora/otel_real/*.jsonl.gz")
 )
 def test_captures_tell_the_same(tmp_path: Path, capture: Path) -> None:
-    """In their order, and apart: shuffled into two files, a fifth of it twice. Half of the captures
-    are read with the second file first, and one of them again.
+    """In their order; and half of the captures, drawn by name, apart: shuffled into two files, a
+    fifth of it twice. Half of these are read with the second file first, and one of them again.
     """
     logs = capture.with_name(capture.name.replace(".jsonl", ".logs.jsonl"))
     files = [capture, logs] if logs.exists() else [capture]
@@ -119,8 +119,10 @@ def test_captures_tell_the_same(tmp_path: Path, capture: Path) -> None:
 
     assert _early(files) == expected
 
-    lines = [each for file in files for each in _apart(file)]
     dice = random.Random(capture.name)
+    if dice.random() < 0.5:
+        return
+    lines = [each for file in files for each in _apart(file)]
     dice.shuffle(lines)
     again = dice.sample(lines, len(lines) // 5)
     one = tmp_path / "one.jsonl"

@@ -219,7 +219,8 @@ def _with_failed_calls(success: str, agent: AgentView) -> str:
     failed = f"{percent(share)} of the tool calls failed"
     if most_calls_fail(known, calls):
         return f"{failed}; {success}"
-    return f"{success}, but {failed}"
+    joined = "and" if agent.metrics["error_rate"].value else "but"
+    return f"{success}, {joined} {failed}"
 
 
 def _alike(agent: AgentView) -> str:

@@ -10,7 +10,7 @@ MEASURE = """
 import json
 from benchmarks import bench_hooks as bench
 
-found = dict(zip(("agent", "other"), (row.value for row in bench.costs(rounds=11)), strict=False))
+found = dict(zip(("agent", "other"), (row.value for row in bench.costs(rounds=7)), strict=False))
 print(json.dumps(found))
 """
 

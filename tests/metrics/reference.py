@@ -404,7 +404,9 @@ def worse_grade(rows: Sequence[Row], settings: Settings) -> float | None:
         succeed = 1 - failed if failed else None
         calls = failed_call_share(rows, settings)
         if calls is not None:
-            counted = sum(row.retries is not None for row in baseline(rows))
+            counted = sum(
+                row.retries is not None and bool(row.tool_calls) for row in baseline(rows)
+            )
             if most_of(counted - round(calls * counted), counted) < 0.5:
                 ranks.append(0)
     if succeed is not None:
