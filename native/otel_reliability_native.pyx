@@ -492,6 +492,8 @@ cdef class Scanner:
         cdef Layout layout = self._layout(group, span)
         if layout is None or layout.plan is None or span.is_unusual or (span.has_events and layout.plan.by_events):
             return self._by_python(group, span, whole)
+        if span.end < span.start:  # it is noted, which is seldom
+            return self._by_python(group, span, whole)
         cdef Filled filled = self._filled(group, layout, span, whole)
         if filled is None:
             return self._by_python(group, span, whole)
@@ -504,7 +506,7 @@ cdef class Scanner:
         if span.flags & REMOTE_KNOWN:
             remote = (span.flags & REMOTE) != 0
         return self._span(
-            trace, _bytes(span.id), parent, remote, span.start, max(span.start, span.end), span_kind=span.kind,
+            trace, _bytes(span.id), parent, remote, span.start, span.end, span_kind=span.kind,
             kind=filled.kind, failed=failed, facts=facts, scope=group.scope.name, resource=group.sender,
             session=self._session_of(layout, filled, span),
         )

@@ -35,7 +35,7 @@ from otel_reliability.service.native_decoder import MODULE, NativeDecoder, load
 from otel_reliability.sources.batch import Malformed
 from otel_reliability.sources.otlp_json import read_file
 from otel_reliability.sources.otlp_protobuf import read_traces
-from otel_reliability.testing import span
+from otel_reliability.testing import span, span_id
 from tests.otlp import traces_protobuf
 from tests.service.running import run_of
 from tests.shared import each_file
@@ -170,7 +170,8 @@ SELDOM = [
     ids=lambda one: f"{one.name[:20]} {' '.join(map(str, one.attributes.values()))[:40]}",
 )
 def test_every_kind_of_span_is_read_as_by_the_full_schema(decoder: str, one: RawSpan) -> None:
-    body = traces_protobuf([*run_of(), web(9), one])
+    backwards = replace(one, span_id=span_id(90), end_ns=one.start_ns - 1)
+    body = traces_protobuf([*run_of(), web(9), one, backwards])
 
     assert by(decoder)(body) == by(decoder)(body) == in_full(body)
 
