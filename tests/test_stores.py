@@ -683,19 +683,19 @@ def test_jaeger_says_which_services_there_are(serve: Callable[[Answer], Server])
     client = Client(serve(answer).url)
 
     assert [*STORES["jaeger"].fetch(client, WEEK, "shpo", lambda _: False)] == []
-    assert client.notes == ["No service is shpo; there are: bot, shop."]
+    assert client.notes == {"No service is shpo; there are: bot, shop.": 1}
 
 
-def test_tempo_says_which_traces_are_cut(serve: Callable[[Answer], Server]) -> None:
+def test_tempo_says_how_many_traces_are_cut(serve: Callable[[Answer], Server]) -> None:
     def answer(path: str, query: Query, body: Any) -> Any:
         if path == "/api/search":
-            return {"traces": [{"traceID": "1f"}]}
+            return {"traces": [{"traceID": "1f"}, {"traceID": "2f"}]}
         return {"trace": {"resourceSpans": []}, "status": "PARTIAL"}
 
     client = Client(serve(answer).url)
 
     assert [*STORES["tempo"].fetch(client, WEEK, None, lambda _: False)] == []
-    assert {*client.notes} == {"Some traces are larger than the store answers with: they are cut."}
+    assert client.notes == {"Some traces are larger than the store answers with: they are cut.": 2}
 
 
 def test_phoenix_project_whose_name_is_no_part_of_a_path(

@@ -112,8 +112,8 @@ def command(
             raise SourceError(f"{error}{_so_far(fetched, output)}") from error
     there = f", {before:,} were there already" if before else ""
     print(f"{fetched:,} traces fetched from {store}{there}.", file=sys.stderr)
-    for note in dict.fromkeys(client.notes):
-        print(note, file=sys.stderr)
+    for note, times in client.notes.items():
+        print(f"{note} ({times:,} times)" if times > 1 else note, file=sys.stderr)
     if chosen.loses and fetched:
         print(f"{store} {chosen.loses}: what depends on it is unknown.", file=sys.stderr)
 

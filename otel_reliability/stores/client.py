@@ -12,6 +12,7 @@ import ipaddress
 import math
 import ssl
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from http.client import HTTPException, HTTPMessage
 from typing import IO, Any, Final, TypeAlias
@@ -88,8 +89,10 @@ class Client:
             remedy = "use https, or unset the credentials"
             raise ConfigurationError("--url", shown, "safe for credentials", remedy)
         self.base = base.rstrip("/")
-        self.notes: list[str] = []
-        """Facts about what was read that a user must know, such as traces that a store left out."""
+        self.notes = Counter[str]()
+        """Facts about what was read that a user must know, such as traces that a store left out;
+        each with how often it holds.
+        """
         self._credentials = credentials
         self._headers = {"Accept": "application/json", **(headers or {})}
         self._sleep = sleep

@@ -39,7 +39,7 @@ def fetch(client: Client, period: Period, project: str | None, known: Known) -> 
         there = sorted(_services(client))
         if project not in there:
             shown = ", ".join(there[:_SHOWN]) or "none"
-            client.notes.append(f"No service is {project}; there are: {shown}.")
+            client.notes[f"No service is {project}; there are: {shown}."] += 1
 
 
 def _services(client: Client) -> list[str]:
@@ -60,7 +60,8 @@ def _search(client: Client, service: str, period: Period) -> Iterator[str]:
         for half in period.halves():
             yield from _search(client, service, half)
     else:
-        client.notes += [period.left_out(TRACES)] if len(found) >= TRACES else []
+        if len(found) >= TRACES:
+            client.notes[period.left_out(TRACES)] += 1
         yield from found
 
 

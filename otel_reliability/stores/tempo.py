@@ -56,7 +56,8 @@ def _search(client: Client, query: str, period: Period) -> Iterator[str]:
         for half in period.halves():
             yield from _search(client, query, half)
     else:
-        client.notes += [period.left_out(TRACES)] if len(traces) >= TRACES else []
+        if len(traces) >= TRACES:
+            client.notes[period.left_out(TRACES)] += 1
         for trace in map(record, traces):
             yield text(trace.get("traceID")).zfill(32)  # leading zeros are left out
 
@@ -69,6 +70,6 @@ def _trace(client: Client, trace_id: str) -> dict[str, object]:
             raise
         return {}
     if answer.get("status") == "PARTIAL":
-        client.notes.append(_CUT)
+        client.notes[_CUT] += 1
     spans = record(otlp_of(record(answer.get("trace")))).get("resourceSpans")
     return {"resourceSpans": spans} if spans else {}
