@@ -492,7 +492,7 @@ cdef class Scanner:
         cdef Layout layout = self._layout(group, span)
         if layout is None or layout.plan is None or span.is_unusual or (span.has_events and layout.plan.by_events):
             return self._by_python(group, span, whole)
-        if span.end < span.start:  # it is noted, which is seldom
+        if span.end < span.start:  # the reader mends and notes it
             return self._by_python(group, span, whole)
         cdef Filled filled = self._filled(group, layout, span, whole)
         if filled is None:

@@ -360,8 +360,8 @@ def test_a_long_run_waits_for_a_collection(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_no_size_of_a_trace_holds_a_hook_up() -> None:
-    """Where a hook divides the trace, it takes about half of the time of its assembly; others take
-    less than a hundredth. The time is that of the thread.
+    """Measured: 4 ms, of 1.3 s for its assembly; a hook that divided the trace took 240 ms on a
+    machine twice as fast. The time is that of the thread.
     """
     number = 20_000
     host = Host()

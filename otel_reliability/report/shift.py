@@ -14,6 +14,7 @@ from typing import Final
 
 from otel_reliability.change.sentences import moment
 from otel_reliability.model.row import Row
+from otel_reliability.report.failing_tasks import fails
 from otel_reliability.report.text import count
 from otel_reliability.report.view import End, FailureShift, Instant
 from otel_reliability.statistics.cut import best_cut
@@ -35,10 +36,7 @@ def ends_of(undisturbed: Sequence[Row], *, outcomes_known: bool) -> list[End]:
     found: list[End] = []
     first = max(0, len(undisturbed) - MAX_RUNS)
     for number, row in enumerate(undisturbed[first:], first + 1):
-        if outcomes_known:
-            failed = None if row.success is None else not row.success
-        else:
-            failed = row.failed
+        failed = fails(row, by_error=False) if outcomes_known else row.failed
         if failed is not None:
             work = row.group if row.task is None else row.task
             by_error = row.ended_in_error

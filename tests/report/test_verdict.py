@@ -125,6 +125,17 @@ def test_half_of_the_runs_crashing_is_seen_without_any_label(tmp_path: Path) -> 
     assert agent.grade.name == "UNSTABLE"
 
 
+def test_errors_and_failed_calls_are_said_together(tmp_path: Path) -> None:
+    """The first runs end in an error, and their only call fails."""
+    found: list[RawSpan] = []
+    for number in range(1, 21):
+        root, *steps = run_spans(number, "lookup", failed="lookup" if number <= 8 else "")
+        found += [replace(root, status=STATUS_ERROR) if number <= 8 else root, *steps]
+    shown = " ".join(printed(report_on(tmp_path, found)).split())
+
+    assert "40 % of 20 runs ended in an error, and 40 % of the tool calls failed" in shown
+
+
 def test_the_failing_agent_comes_first(tmp_path: Path) -> None:
     unlike = [run_spans(100 + number, path) for number, path in enumerate(("a b", "c", "d e f"))]
     spans = [*crashing(12), *(one for run in unlike for one in run)]
