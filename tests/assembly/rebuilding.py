@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import contextlib
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from types import FrameType
 from typing import Any
 
 from msgspec.structs import replace
@@ -21,6 +25,7 @@ from otel_reliability.model.span import (
 from otel_reliability.testing import FakeClock, agent_span
 
 Told = AgentSpan | Evaluation
+TraceFunction = Callable[[FrameType, str, Any], Any]
 DEFAULTS = Settings()
 
 
@@ -40,6 +45,24 @@ def run_of(*told: Told, settings: Settings = DEFAULTS) -> Run:
     """The one top-level run of these spans."""
     (run,) = [run for run in rebuilt(*told, settings=settings) if not run.nested]
     return run
+
+
+@contextlib.contextmanager
+def counted_lines() -> Iterator[Counter[str]]:
+    """Count the lines that the block executes, by file: its work, on every machine the same."""
+    executed: Counter[str] = Counter()
+
+    def trace(frame: FrameType, event: str, argument: object) -> TraceFunction:
+        if event == "line":
+            executed[frame.f_code.co_filename] += 1
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        yield executed
+    finally:
+        sys.settrace(before)
 
 
 def names_of(*told: Told, settings: Settings = DEFAULTS) -> list[tuple[str, bool]]:
