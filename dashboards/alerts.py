@@ -261,7 +261,8 @@ ALERTS: Final = (
         (
             "More than three in ten of the agent's runs with a known outcome did not succeed. It "
             "may still be stable: it then fails in the same way each time. *AgentFailing* says "
-            "that it misses its objective, or fails more often than it succeeds."
+            "that it misses its objective, fails more often than it succeeds, or has failed ten "
+            "times in a row."
         ),
         [
             _LOOK,

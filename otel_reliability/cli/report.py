@@ -14,7 +14,6 @@ from otel_reliability.cli.options import Choice, baseline_option, form, of_recor
 from otel_reliability.cli.output import show, write
 from otel_reliability.cli.reading import read
 from otel_reliability.errors import ConfigurationError
-from otel_reliability.metrics.success.verdict import Assessment
 from otel_reliability.model.run import FINGERPRINTS, Run
 from otel_reliability.recording import FinalSeen
 from otel_reliability.reference import pinned_by
@@ -189,20 +188,22 @@ def _badges(report: ReportView, form: str, trust: float | None) -> str:
         sys.exit(_no_badge(agent.score_note))
     if form == "badge":
         return f"{_text(agent, trust)}\n"
-    what = agent.score, trust, agent_name(agent.key), coverage(agent), _success(agent)
+    what = (
+        agent.score,
+        trust,
+        agent_name(agent.key),
+        coverage(agent),
+        badge.success_half(agent.metrics.__getitem__),
+    )
     return badge.svg(*what) if form == "badge-svg" else f"{badge.endpoint(*what)}\n"
 
 
 def _text(agent: AgentView, trust: float | None) -> str:
     if agent.badge is None:
         return f"no score ({agent.score_note})"
-    return badge.text(agent.score, trust, coverage(agent), _success(agent))
-
-
-def _success(agent: AgentView) -> badge.Half | None:
-    failed = agent.metrics["failed_run_share"].value
-    assessment = Assessment(agent.verdict, agent.grade)
-    return badge.success_half(assessment, agent.tier, agent.success_rate, agent.error_rate, failed)
+    return badge.text(
+        agent.score, trust, coverage(agent), badge.success_half(agent.metrics.__getitem__)
+    )
 
 
 def _no_badge(why: str) -> int:

@@ -14,7 +14,7 @@ add a metric: one file with one class, one row in `metrics.TABLE`, one fixture
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import ClassVar, Final, Literal, NamedTuple, TypeAlias
 
 from otel_reliability.config import Settings
@@ -193,7 +193,7 @@ class Metric(ABC):
 
 
 class WindowMetric(Metric):
-    """A metric that reads the whole window, each time it changed and is read. Outside a window it
+    """A metric that reads rows of the window, each time it changed and is read. Outside a window it
     keeps the rows itself.
     """
 
@@ -218,14 +218,17 @@ class WindowMetric(Metric):
         """Return the undisturbed runs of the window, in the order of their ends."""
         if self._window is not None:
             return [row for row in self._window() if row.undisturbed]
+        return self._kept()
+
+    def newest_first(self) -> Iterator[Row]:
+        """Yield the undisturbed runs of the window from its end on; a run that nobody asks for is
+        not read.
+        """
+        rows = self._kept() if self._window is None else self._window()
+        return (row for row in reversed(rows) if row.undisturbed)
+
+    def _kept(self) -> list[Row]:
         return sorted(self._own.values(), key=lambda row: (row.end_ns, row.run_id))
-
-    def value(self) -> Reading:
-        return self.measure(self.rows())
-
-    @abstractmethod
-    def measure(self, rows: Sequence[Row]) -> Reading:
-        """Return the value for these runs."""
 
 
 class Derived(ABC):

@@ -177,12 +177,10 @@ class Row(Struct, frozen=True, gc=False):
 
     @property
     def failed(self) -> bool | None:
-        """True if it is known to have failed, by its outcome or by an error at its end; None where
-        neither is known.
+        """True if it is known to have failed: by its outcome, or, where that is not known, by an
+        error at its end; None where neither is known.
         """
-        if self.success is False or self.ended_in_error:
-            return True
-        return None if self.success is None and self.ended_in_error is None else False
+        return self.ended_in_error if self.success is None else not self.success
 
     @property
     def undisturbed(self) -> bool:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from typing import Final, NamedTuple, TypeAlias
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple
 from xml.sax.saxutils import escape
 
 from rich.cells import cell_len
@@ -17,7 +17,7 @@ from otel_reliability.metrics.stability.tier import (
     tier_of,
     trust_text,
 )
-from otel_reliability.metrics.success.verdict import Assessment, Verdict
+from otel_reliability.metrics.success.verdict import Rate, Verdict, assess, fails_now, is_failing
 from otel_reliability.report.text import allowed, percent
 
 COLOURS: Final = {
@@ -27,7 +27,6 @@ COLOURS: Final = {
     Tier.CRITICAL: "#c62828",
 }
 """Dark enough for white text."""
-Rate: TypeAlias = float | None
 LABEL: Final = "#555"
 HEIGHT: Final = 20
 PADDING: Final = 6
@@ -40,37 +39,45 @@ class Half(NamedTuple):
     grade: Tier
 
 
-def success_half(
-    assessment: Assessment, tier: Tier | None, success: Rate, errors: Rate, failed: Rate
-) -> Half | None:
+def success_half(ask: Callable[[str], Rate]) -> Half | None:
     """Return the half of a badge that says how often an agent succeeds; None where that is no worse
-    than the tier of its score says. `success`, `errors` and `failed` are the shares of runs that
-    succeed, that end in an error, and that are known to have failed.
+    than the tier of its score says. `ask` returns the readings of a verdict (`NEEDED`).
 
-    >>> failing = Assessment(Verdict.FAILING, Tier.CRITICAL)
-    >>> success_half(failing, Tier.STABLE, None, 1.0, 1.0)
+    >>> from otel_reliability.model.reading import Reading
+    >>> def half(**values: float) -> Half | None:
+    ...     return success_half(lambda name: Reading(values.get(name), 20))
+    >>> half(error_rate=1.0, failed_run_share=1.0, score=90)
     Half(text='❌ FAILING 100 % end in errors', grade=<Tier.CRITICAL: ...>)
-    >>> success_half(Assessment(Verdict.STABLE, Tier.UNSTABLE), Tier.STABLE, 0.55, 0.0, 0.45)
+    >>> half(success_rate=0.7, score=90, failed_in_a_row=12)
+    Half(text='❌ FAILING 12 runs in a row', grade=<Tier.CRITICAL: ...>)
+    >>> half(success_rate=0.55, score=90)
     Half(text='🟠 55 % succeed', grade=<Tier.UNSTABLE: ...>)
-    >>> success_half(Assessment(Verdict.STABLE, Tier.VARIABLE), Tier.STABLE, None, 0.0, 0.25)
+    >>> half(failed_run_share=0.25, score=90)
     Half(text='🟡 25 % failed', grade=<Tier.VARIABLE: ...>)
-    >>> success_half(Assessment(Verdict.STABLE, Tier.CRITICAL), Tier.STABLE, None, 0.0, 0.0)
+    >>> half(failed_call_share=0.9, score=90)
     Half(text='🔴 most tool calls fail', grade=<Tier.CRITICAL: ...>)
     """
-    verdict, grade = assessment
-    is_failing = verdict is Verdict.FAILING
-    if grade is None or (not is_failing and tier in (None, grade)):
+    verdict, grade = assess(ask)
+    score = ask("score").value
+    is_said = score is None or tier_of(score) is grade
+    if grade is None or (verdict is not Verdict.FAILING and is_said):
         return None
-    sign = "❌ FAILING" if is_failing else grade.sign
+    sign = "❌ FAILING" if verdict is Verdict.FAILING else grade.sign
+    return Half(f"{sign} {_success(ask)}", grade)
+
+
+def _success(ask: Callable[[str], Rate]) -> str:
+    """Return what speaks most against an agent, in few words."""
+    success = ask("success_rate").value
+    errors = ask("error_rate").value
+    failed = ask("failed_run_share").value
+    if fails_now(ask) and not is_failing(ask):
+        return f"{ask('failed_in_a_row').value:.0f} runs in a row"
     if success is not None:
-        what = f"{percent(success)} succeed"
-    elif failed and failed > (errors or 0.0):
-        what = f"{percent(failed)} failed"
-    elif errors:
-        what = f"{percent(errors)} end in errors"
-    else:
-        what = "most tool calls fail"
-    return Half(f"{sign} {what}", grade)
+        return f"{percent(success)} succeed"
+    if failed and failed > (errors or 0.0):
+        return f"{percent(failed)} failed"
+    return f"{percent(errors)} end in errors" if errors else "most tool calls fail"
 
 
 def text(

@@ -251,8 +251,6 @@ def agent_view(source: AgentSource, settings: Settings, max_runs_for_intervals: 
     error_rate = metrics["error_rate"].value
     assessment = assess(readings.__getitem__)
     tier = None if score is None else tier_of(score)
-    failed = metrics["failed_run_share"].value
-    half = success_half(assessment, tier, success_rate, error_rate, failed)
     outcomes = Counter(row.outcome for row in undisturbed)
     first = min(source.rows, key=lambda row: (row.start_ns, row.run_id))
     known = outcomes[Outcome.SUCCESS] + outcomes[Outcome.FAILURE]
@@ -281,7 +279,7 @@ def agent_view(source: AgentSource, settings: Settings, max_runs_for_intervals: 
         score_coverage=metrics["score_coverage"].value,
         score_note=metrics["score"].note,
         tier=tier,
-        badge=badge_text(score, success=half) or None,
+        badge=badge_text(score, success=success_half(readings.__getitem__)) or None,
         flags=metrics["flag"].parts,
         outcomes={outcome.value: outcomes[outcome] for outcome in Outcome}
         | {"by_status": sum(row.by_status for row in undisturbed)},

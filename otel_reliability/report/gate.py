@@ -17,7 +17,7 @@ from otel_reliability.loading import nearest
 from otel_reliability.metrics import ALL_SPECS
 from otel_reliability.metrics.passes.run_counts import confidence_band, recommend_runs
 from otel_reliability.metrics.passes.summary import TARGET_PREFIX, TARGETS
-from otel_reliability.metrics.success.verdict import Verdict, success_bound
+from otel_reliability.metrics.success.verdict import Verdict, is_failing, success_bound
 from otel_reliability.metrics.uncertainty import SHARES
 from otel_reliability.report.build import nearest_agent
 from otel_reliability.report.changes import ChangeResult, finding_object
@@ -30,6 +30,7 @@ from otel_reliability.report.view import AgentView, ReadingView, ReportView
 from otel_reliability.report.words import (
     about_success,
     coverage,
+    in_a_row,
     is_bounded,
     missing,
     warnings,
@@ -194,8 +195,11 @@ def _unasked(agent: AgentView, is_missed: bool) -> Iterator[str]:
     its runs fail: a rate over all of them hides that.
     """
     if agent.verdict is Verdict.FAILING and not is_missed:
-        success = about_success(agent)
-        yield f"its verdict is failing: {success}; require success_rate or error_rate, too"
+        ask = agent.metrics.__getitem__
+        why, by = about_success(agent), "success_rate or error_rate"
+        if not is_failing(ask):
+            why, by = in_a_row(ask("failed_in_a_row")), "verdict or failed_in_a_row"
+        yield f"its verdict is failing: {why}; require {by}, too"
     if agent.shift is not None and agent.shift.is_worse:
         yield about_shift(agent.shift)
 

@@ -4,7 +4,7 @@ the numbers of an agent.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from otel_reliability.change.result import Result
@@ -19,7 +19,13 @@ from otel_reliability.metrics.stability.flag import (
 )
 from otel_reliability.metrics.stability.tier import Tier
 from otel_reliability.metrics.success.objective import ERRORS
-from otel_reliability.metrics.success.verdict import Verdict, most_calls_fail
+from otel_reliability.metrics.success.verdict import (
+    Rate,
+    Verdict,
+    fails_now,
+    is_failing,
+    most_calls_fail,
+)
 from otel_reliability.model.reading import MetricSpec, Reading
 from otel_reliability.model.row import Row
 from otel_reliability.report.findings import MANY_FAILED_CALLS
@@ -122,12 +128,15 @@ def meaning(agent: AgentView) -> str:
     """Return the verdict as a sentence: whether the agent succeeds, and how alike its runs are, or
     why that is not known.
     """
+    ask = agent.metrics.__getitem__
     success = _with_failed_calls(about_success(agent), agent)
     if agent.shift is not None:
         success = f"{agent.shift.sentence}; {success}"
+    elif fails_now(ask) and not is_failing(ask):
+        success = f"{in_a_row(ask('failed_in_a_row'))}; {success}"
     alike = _alike(agent)
     if agent.verdict is Verdict.FAILING:
-        return f"{failing_words(agent.metrics['objective'])}: {success}; {alike or 'no score'}."
+        return f"{failing_words(ask)}: {success}; {alike or 'no score'}."
     parts = [alike or clean(agent.score_note, 300), success]
     is_worse = agent.shift is not None and agent.shift.is_worse
     if is_worse or (agent.tier is not None and agent.grade is not agent.tier):
@@ -147,19 +156,36 @@ def about_success(agent: AgentView) -> str:
     return success_words(success, errors)
 
 
-def failing_words(objective: Reading | ReadingView) -> str:
-    """Return why an agent is failing: by its objective, or without one.
+def failing_words(ask: Callable[[str], Rate]) -> str:
+    """Return why an agent is failing: by its objective, without one, or by its latest runs.
 
-    >>> failing_words(Reading(0.95, 0, note="success")), failing_words(Reading(None, 0))
-    ('Misses its objective of 95 % success', 'Fails more often than it succeeds')
-    >>> failing_words(Reading(0.98, 0, note="errors"))
-    'Misses its objective of at most 2 % errors'
+    >>> from otel_reliability.metrics.success.verdict import NEEDED
+    >>> readings = dict.fromkeys(NEEDED, Reading(None, 0)) | {"success_rate": Reading(0.2, 50)}
+    >>> failing_words(readings.__getitem__)
+    'Fails more often than it succeeds'
+    >>> failing_words({**readings, "objective": Reading(0.95, 0, note="success")}.__getitem__)
+    'Misses its objective of 95 % success'
+    >>> latest = {"success_rate": Reading(0.7, 50), "failed_in_a_row": Reading(12, 12)}
+    >>> failing_words({**readings, **latest}.__getitem__)
+    'Fails now'
     """
+    if not is_failing(ask):
+        return "Fails now"
+    objective = ask("objective")
     if objective.value is None:
         return "Fails more often than it succeeds"
     if objective.note == ERRORS:
         return f"Misses its objective of at most {percent(1.0 - objective.value)} errors"
     return f"Misses its objective of {percent(objective.value)} success"
+
+
+def in_a_row(failed: Rate) -> str:
+    """Return how many of the latest runs failed, one after another.
+
+    >>> in_a_row(Reading(12.0, 50))
+    'the latest 12 runs failed'
+    """
+    return f"the latest {count(round(failed.value or 0.0), 'run')} failed"
 
 
 def about_budget(agent: AgentView) -> str:

@@ -10,14 +10,14 @@ from urllib.parse import quote, urlencode
 
 from otel_reliability.change.result import Result
 from otel_reliability.metrics.stability.tier import Tier, tier_of
-from otel_reliability.metrics.success.verdict import Verdict, assess
+from otel_reliability.metrics.success.verdict import Verdict, assess, fails_now
 from otel_reliability.model.reading import Reading
 from otel_reliability.model.run import AgentKey
 from otel_reliability.report.findings import MANY_FAILED_CALLS, Ask, short_reason
 from otel_reliability.report.findings import MIN_POINTS as SHOWN_POINTS
 from otel_reliability.report.text import agent_name, clean, count, listed, percent, place
 from otel_reliability.report.view import AgentView, ReadingView, ScorePoint
-from otel_reliability.report.words import badness
+from otel_reliability.report.words import badness, in_a_row
 from otel_reliability.windows.agents import AgentState
 
 PER_PAGE: Final = 50
@@ -127,16 +127,17 @@ def _scored(ask: Ask, costs: Mapping[str, float]) -> dict[str, Any]:
 
 def top_penalty(ask: Ask, costs: Mapping[str, float]) -> Penalty:
     """Return the largest penalty, from readings alone; where no part costs a point, what goes wrong
-    beside the score: runs that fail, calls that fail.
+    beside the score: runs that fail, calls that fail. That the agent fails now precedes it.
 
     `costs` are the points that each part with data lowers the score by.
 
     >>> from otel_reliability.model.reading import Reading
-    >>> top_penalty(
-    ...     {"token_budget_pressure": Reading(0.9, 9)}.__getitem__, {"token_budget_pressure": 18.0}
-    ... ).sentence
+    >>> readings = {"token_budget_pressure": Reading(0.9, 9), "failed_in_a_row": Reading(0, 9)}
+    >>> top_penalty(readings.__getitem__, {"token_budget_pressure": 18.0}).sentence
     'The context window is 90 % full on average.'
     """
+    if fails_now(ask):
+        return Penalty(None, 0.0, f"Fails now: {in_a_row(ask('failed_in_a_row'))}.")
     name = max(costs, key=costs.__getitem__, default=None)
     if name is None:
         return Penalty(None, 0.0, "Not enough data for any part of the score yet.")

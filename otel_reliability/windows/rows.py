@@ -12,7 +12,7 @@ import marshal
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from operator import attrgetter, itemgetter
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, overload
 
 from otel_reliability.metrics.base import RunKind, data_of
 from otel_reliability.metrics.stability.context_growth import slope_of
@@ -387,6 +387,27 @@ class Sought(NamedTuple):
             keys=keys,
             needles=[text.encode("utf-8", "surrogatepass") for text in (*sessions, *keys)],
         )
+
+
+class RowsFrom(Sequence[Row]):
+    """The rows of a store from an index on, each of them read when it is asked for."""
+
+    def __init__(self, store: RowStore, first: int) -> None:
+        self._store = store
+        self._first = first
+
+    def __len__(self) -> int:
+        return len(self._store) - self._first
+
+    @overload
+    def __getitem__(self, at: int) -> Row: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[Row]: ...
+    def __getitem__(self, at: int | slice) -> Row | list[Row]:
+        chosen = range(self._first, len(self._store))[at]
+        if isinstance(chosen, int):
+            return self._store.row(chosen)
+        return [self._store.row(each) for each in chosen]
 
 
 class RowStore:

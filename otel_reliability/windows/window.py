@@ -19,7 +19,15 @@ from otel_reliability.model.reading import NO_DATA, MetricSpec, Reading
 from otel_reliability.model.row import Row
 from otel_reliability.model.run import Run
 from otel_reliability.windows.input_groups import InputGroups
-from otel_reliability.windows.rows import PathTable, RowStore, Sought, end_in, order_of, row_of
+from otel_reliability.windows.rows import (
+    PathTable,
+    RowsFrom,
+    RowStore,
+    Sought,
+    end_in,
+    order_of,
+    row_of,
+)
 
 Attributes: TypeAlias = tuple[tuple[str, str], ...]
 Series: TypeAlias = list[tuple[MetricSpec, Attributes, Reading]]
@@ -126,6 +134,10 @@ class AgentWindow(Numbers):
     def plain_rows(self) -> list[Row]:
         """Return the rows in the window, without their groups."""
         return self._kept.rows(self._start)
+
+    def _rows_when_asked(self) -> Sequence[Row]:
+        """Return the rows in the window, without their groups, each read when it is asked for."""
+        return RowsFrom(self._kept, self._start)
 
     def find(self, run_id: str, order: bytes | None = None) -> Row | None:
         """Return the row of a run of that order (None: whatever its end), in the window or a spare;
@@ -295,7 +307,7 @@ class AgentWindow(Numbers):
 
     def _make(self, at: int) -> Metric:
         metric = super()._make(at)
-        metric.bind(self.plain_rows)
+        metric.bind(self._rows_when_asked)
         return metric
 
     def _measure(self, at: int) -> None:

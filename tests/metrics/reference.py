@@ -322,12 +322,19 @@ def error_rate(rows: Sequence[Row], settings: Settings) -> float | None:
 
 
 def failed_run_share(rows: Sequence[Row], settings: Settings) -> float | None:
-    known = [
-        (row.success, row.ended_in_error)
-        for row in baseline(rows)
-        if (row.success, row.ended_in_error) != (None, None)
-    ]
-    return share(success is False or in_error is True for success, in_error in known)
+    return share(map(fails, baseline(rows)))
+
+
+def fails(row: Row) -> bool | None:
+    return row.ended_in_error if row.success is None else not row.success
+
+
+def failed_in_a_row(rows: Sequence[Row], settings: Settings) -> float | None:
+    known = [row for row in baseline(rows) if fails(row) is not None]
+    succeed_at = {row.task for row in known if not fails(row)}
+    last = max((at for at, row in enumerate(known) if not fails(row)), default=-1)
+    counted = [row for row in known[last + 1 :] if row.task is None or row.task in succeed_at]
+    return float(len(counted)) if known else None
 
 
 def failed_call_share(rows: Sequence[Row], settings: Settings) -> float | None:
@@ -380,14 +387,10 @@ def verdict(rows: Sequence[Row], settings: Settings) -> float | None:
     if True in known or (known and len(known) == len(outcomes)):
         most = most_of(known.count(True), len(known))
     else:
-        failed = [
-            row.success is False or bool(row.ended_in_error)
-            for row in baseline(rows)
-            if row.success is not None or row.ended_in_error is not None
-        ]
+        failed = [failed for row in baseline(rows) if (failed := fails(row)) is not None]
         most = most_of(failed.count(False), len(failed)) if failed else 1.0
     grade = tier(rows, settings)
-    if most < 0.5:
+    if most < 0.5 or (failed_in_a_row(rows, settings) or 0) >= 10:
         return 0.0
     return None if grade is None else grade + 1
 
@@ -431,6 +434,7 @@ NAIVE: Mapping[str, Formula] = {
     ),
     "error_rate": error_rate,
     "failed_run_share": failed_run_share,
+    "failed_in_a_row": failed_in_a_row,
     "failed_call_share": failed_call_share,
     "objective": lambda _, settings: next(map(least_share, settings.objectives), None),
     "objective_period": lambda _, settings: next((one.period for one in settings.objectives), None),

@@ -21,11 +21,13 @@ def readings(
     score: float | None = None,
     calls: float | None = None,
     failed: float | None = None,
+    in_a_row: float | None = None,
 ) -> dict[str, Reading]:
     given_values = {
         "success_rate": success,
         "error_rate": errors,
         "failed_run_share": errors if failed is None else failed,
+        "failed_in_a_row": in_a_row,
         "failed_call_share": calls,
         "score": score,
         "objective": None,
@@ -55,6 +57,10 @@ def readings(
         ({"errors": 0.0, "score": 100.0, "calls": 1.0}, Verdict.STABLE, Tier.CRITICAL),
         ({"errors": 0.0, "score": 100.0, "calls": 0.6}, Verdict.STABLE, Tier.STABLE),
         ({"success": 1.0, "score": 100.0, "calls": 1.0}, Verdict.STABLE, Tier.STABLE),
+        # It worked for long, and no longer does.
+        ({"success": 0.8, "score": 100.0, "in_a_row": 10.0}, Verdict.FAILING, Tier.CRITICAL),
+        ({"errors": 0.2, "score": 100.0, "in_a_row": 10.0}, Verdict.FAILING, Tier.CRITICAL),
+        ({"success": 0.9, "score": 100.0, "in_a_row": 9.0}, Verdict.STABLE, Tier.STABLE),
         ({"score": 30.0}, Verdict.CRITICAL, Tier.CRITICAL),
         ({"success": 0.9}, Verdict.UNDECIDED, Tier.STABLE),
         ({"errors": 0.0}, Verdict.UNDECIDED, None),

@@ -9,18 +9,22 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from otel_reliability.metrics.stability.tier import Tier
+from otel_reliability.metrics.success.verdict import Verdict
 from otel_reliability.model.span import STATUS_ERROR, RawSpan
 from otel_reliability.report import gate, json, words
 from otel_reliability.report.target import parse
 from otel_reliability.report.view import AgentView
 from otel_reliability.testing import write_otlp
 from otel_reliability.ui import report_file
+from otel_reliability.ui.agent_list import line_of_view
 from tests.cli.command_line import call
 from tests.report.build import agent_of, loaded, printed, report, run_spans
 from tests.report.schema import faults
 
 BREAKS = [False] * 20 + [True] * 20
 ALL_FAIL = "all of the latest 20 runs ended in an error, none of the 20 before"
+LATEST = "the latest 20 runs failed"
 SINCE = "since run 21, 2023-11-14 22:48 UTC, more runs fail (p < 0.001 over all moments)"
 
 
@@ -47,7 +51,8 @@ def failures_of(agent: AgentView) -> list[str]:
 def test_a_report_says_since_when_an_agent_fails(tmp_path: Path) -> None:
     page = " ".join(printed(report(tmp_path, erring(BREAKS)), 200).split())
 
-    assert f"{ALL_FAIL.capitalize()}; success unknown, 50 % of 40 runs ended in an error" in page
+    assert f"Fails now: {ALL_FAIL}; success unknown, 50 % of 40 runs ended in an error" in page
+    assert "FAILING 20 runs in a row" in page
     assert SINCE in page
 
 
@@ -55,7 +60,27 @@ def test_a_gate_that_holds_says_since_when_an_agent_fails(tmp_path: Path) -> Non
     results = gate.check(report(tmp_path, erring(BREAKS)), [parse("error_rate<=0.6")], 2)
 
     assert gate.exit_code(results) == 0
-    assert gate.flagged(results) == [f"broken: {ALL_FAIL}: {SINCE}"]
+    assert gate.flagged(results) == [
+        f"broken: its verdict is failing: {LATEST}; require verdict or failed_in_a_row, too",
+        f"broken: {ALL_FAIL}: {SINCE}",
+    ]
+
+
+def test_an_agent_that_fails_now_is_failing_whatever_it_did_before(tmp_path: Path) -> None:
+    """Seven of eight runs succeed, but none of the latest ten."""
+    found = agent_of(tmp_path, outcomes([False] * 70 + [True] * 10))
+
+    assert (found.verdict, found.grade) == (Verdict.FAILING, Tier.CRITICAL)
+    assert words.meaning(found).startswith(
+        "Fails now: all of the latest 10 runs failed, none of the 70 before; succeeds in 88 % of"
+    )
+    assert line_of_view(found).penalty.sentence == "Fails now: the latest 10 runs failed."
+
+
+def test_failures_of_old_are_no_verdict_on_an_agent_that_works(tmp_path: Path) -> None:
+    found = agent_of(tmp_path, outcomes([False] * 35 + [True] * 15 + [False]))
+
+    assert found.verdict is Verdict.STABLE
 
 
 def test_the_document_has_the_numbers_and_the_sentence(tmp_path: Path) -> None:

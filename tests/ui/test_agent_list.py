@@ -185,8 +185,8 @@ def told(points: float, **beside: float) -> str:
     """What the table says of an agent whose context is 90 % full, which costs these points."""
     name = "token_budget_pressure"
     readings: dict[str, float | None] = {name: 0.9, "success_rate": None, **beside}
-    beside = {"error_rate": 0.0, "failed_run_share": 0.0, "failed_call_share": 0.0}
-    readings = {**beside, **readings}
+    none = ("error_rate", "failed_run_share", "failed_in_a_row", "failed_call_share")
+    readings = {**dict.fromkeys(none, 0.0), **readings}
     asked = {each: Reading(value, 9) for each, value in readings.items()}
     return top_penalty(asked.__getitem__, {name: points}).sentence
 
@@ -196,6 +196,7 @@ def test_what_goes_wrong_beside_the_score_is_told_where_that_loses_nothing() -> 
     assert told(0.7, failed_run_share=0.5) == "50 % of 9 runs failed."
     assert told(0.7, success_rate=0.5) == "50 % of 9 runs failed."
     assert told(0.7, failed_call_share=0.4) == "40 % of the tool calls failed."
+    assert told(18.0, failed_in_a_row=12.0) == "Fails now: the latest 12 runs failed."
     assert told(0.7, failed_call_share=0.05) == "No part lowers the score by a whole point."
 
 

@@ -107,8 +107,8 @@ class ContextGrowth(WindowMetric):
         ),
     )
 
-    def measure(self, rows: Sequence[Row]) -> Reading:
-        found = growths(rows)
+    def value(self) -> Reading:
+        found = growths(self.rows())
         if not found:
             return NO_DATA
         soonest = found[0]

@@ -11,7 +11,6 @@ from typing import Final
 
 from otel_reliability.metrics.base import PATH, UNDISTURBED, WindowMetric
 from otel_reliability.model.reading import NO_DATA, MetricSpec, Reading
-from otel_reliability.model.row import Row
 
 MIN_TRANSITIONS: Final = 60
 MIN_MEAN_LENGTH: Final = 1.5
@@ -67,8 +66,8 @@ class StepPredictability(WindowMetric):
         emitted=False,
     )
 
-    def measure(self, rows: Sequence[Row]) -> Reading:
-        paths = [row.path.names for row in rows if row.path is not None]
+    def value(self) -> Reading:
+        paths = [row.path.names for row in self.rows() if row.path is not None]
         steps = Counter(chain.from_iterable(paths))
         taken = steps.total()
         if (

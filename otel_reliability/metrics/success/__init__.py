@@ -7,6 +7,7 @@ from __future__ import annotations
 from otel_reliability.metrics.success.cost_per_run import CostPerRun
 from otel_reliability.metrics.success.error_rate import ErrorRate
 from otel_reliability.metrics.success.failed_call_share import FailedCallShare
+from otel_reliability.metrics.success.failed_in_a_row import FailedInARow
 from otel_reliability.metrics.success.failed_run_share import FailedRunShare
 from otel_reliability.metrics.success.objective import (
     ErrorBudgetLeft,
@@ -20,6 +21,7 @@ ROWS = (
     SuccessRate,
     ErrorRate,
     FailedRunShare,
+    FailedInARow,
     FailedCallShare,
     VerdictRank,
     GradeRank,

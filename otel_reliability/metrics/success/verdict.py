@@ -3,8 +3,9 @@
 An agent that fails every time in the same way is perfectly stable, so the score alone misleads; an
 agent that succeeds by a new path every time is not what its success rate alone says. The verdict
 is `failing` where the agent misses its objective, or, without one, fails more often than it
-succeeds, by more than chance; otherwise it is the tier of the score, which keeps its formula and
-its words. The *grade* decides colour and order: the worse of the two answers, each on the scale of
+succeeds, by more than chance, and where it fails now: its latest runs failed, one after another,
+however well it did before. Otherwise it is the tier of the score, which keeps its formula and its
+words. The *grade* decides colour and order: the worse of the two answers, each on the scale of
 the tiers. An agent most of whose tool calls fail does not work, whatever its runs report: where no
 outcome says better, its grade is the lowest.
 """
@@ -17,6 +18,7 @@ from typing import Final, NamedTuple, Protocol
 
 from otel_reliability.metrics.base import Derived
 from otel_reliability.metrics.stability.tier import Tier, tier_of
+from otel_reliability.metrics.success.failed_in_a_row import FAILS_NOW
 from otel_reliability.metrics.success.objective import ERRORS, SUCCESS
 from otel_reliability.model.reading import MetricSpec, Reading
 from otel_reliability.statistics.intervals import wilson
@@ -45,6 +47,7 @@ NEEDED: Final = (
     "success_rate",
     "error_rate",
     "failed_run_share",
+    "failed_in_a_row",
     "failed_call_share",
     "score",
     "objective",
@@ -79,8 +82,7 @@ class Assessment(NamedTuple):
 
 
 def assess(ask: Callable[[str], Rate]) -> Assessment:
-    """Return the verdict from the readings of `success_rate`, `error_rate`, `failed_run_share`,
-    `failed_call_share`, `objective` and `score`.
+    """Return the verdict from the readings named in `NEEDED`.
 
     >>> def readings(**values: float) -> Callable[[str], Rate]:
     ...     return lambda name: Reading(values.get(name), 20, note="success")
@@ -90,12 +92,14 @@ def assess(ask: Callable[[str], Rate]) -> Assessment:
     Assessment(verdict=<Verdict.STABLE: 'stable'>, grade=<Tier.VARIABLE: (60, ...)>)
     >>> assess(readings(success_rate=0.7, score=90.0, objective=0.95)).verdict
     <Verdict.FAILING: 'failing'>
+    >>> assess(readings(success_rate=0.7, score=90.0, failed_in_a_row=12)).verdict
+    <Verdict.FAILING: 'failing'>
     """
     success = ask("success_rate")
     failed = ask("failed_run_share")
     score = ask("score").value
     tier = None if score is None else tier_of(score)
-    if is_failing(success, ask("error_rate"), failed, ask("objective")):
+    if is_failing(ask) or fails_now(ask):
         return Assessment(Verdict.FAILING, Tier.CRITICAL)
     of_calls = Tier.CRITICAL if most_calls_fail(success, ask("failed_call_share")) else None
     known = [one for one in (tier, _grade_of_success(success, failed), of_calls) if one is not None]
@@ -103,18 +107,25 @@ def assess(ask: Callable[[str], Rate]) -> Assessment:
     return Assessment(Verdict.UNDECIDED if tier is None else _OF_TIER[tier], grade)
 
 
-def is_failing(success: Rate, errors: Rate, failed: Rate, objective: Rate) -> bool:
+def is_failing(ask: Callable[[str], Rate]) -> bool:
     """Return whether an agent misses its objective (the reading's note is its signal), by more than
     chance; without an objective on success, whether it fails more often than it succeeds.
     """
+    errors = ask("error_rate")
+    objective = ask("objective")
     if objective.value is not None and objective.note == ERRORS and errors.value is not None:
         ended = round(errors.value * errors.runs)
         if 1.0 - wilson(ended, errors.runs)[0] < objective.value:
             return True
     of_success = objective.value is not None and objective.note == SUCCESS
     least = objective.value if objective.value is not None and of_success else MIN_SUCCESS
-    most = success_bound(success, failed)
+    most = success_bound(ask("success_rate"), ask("failed_run_share"))
     return most is not None and most < least
+
+
+def fails_now(ask: Callable[[str], Rate]) -> bool:
+    """Return whether an agent fails now: so many runs have failed in a row, up to the latest."""
+    return (ask("failed_in_a_row").value or 0.0) >= FAILS_NOW
 
 
 def success_bound(success: Rate, failed: Rate) -> float | None:
@@ -163,6 +174,7 @@ class VerdictRank(Derived):
     ...         "success_rate": Reading(0.0, 12),
     ...         "error_rate": Reading(1.0, 12),
     ...         "failed_run_share": Reading(1.0, 12),
+    ...         "failed_in_a_row": Reading(12.0, 12),
     ...         "failed_call_share": Reading(None, 0),
     ...         "score": Reading(100.0, 12),
     ...         "objective": Reading(None, 0),
@@ -179,10 +191,11 @@ class VerdictRank(Derived):
         high=4.0,
         direction="higher",
         description="0 failing, 1 critical, 2 unstable, 3 variable, 4 stable: failing where the "
-        "agent misses its objective (without one: fails more often than it succeeds), else the "
-        "tier of the score.",
+        "agent misses its objective (without one: fails more often than it succeeds), or its "
+        f"latest {FAILS_NOW} runs failed; else the tier of the score.",
         formula="0 where the upper bound of the success rate (or of 1 − failed_run_share, where no "
-        "success is known) is below the objective (0.5 without one); else 1 + the rank of the tier",
+        "success is known) is below the objective (0.5 without one), or failed_in_a_row is at "
+        f"least {FAILS_NOW}; else 1 + the rank of the tier",
         required_data="a score, outcomes, or ends in an error",
         source="this project",
         improve="First make it succeed (success_rate, error_rate), then make it stable (score).",
@@ -203,7 +216,7 @@ class GradeRank(Derived):
 
     >>> readings = {"success_rate": Reading(0.55, 90), "error_rate": Reading(0.0, 90)}
     >>> rest = {"objective": Reading(None, 0), "failed_call_share": Reading(0.0, 90)}
-    >>> rest["failed_run_share"] = Reading(0.45, 90)
+    >>> rest |= {"failed_run_share": Reading(0.45, 90), "failed_in_a_row": Reading(1.0, 1)}
     >>> GradeRank().derive({**readings, **rest, "score": Reading(90.0, 90)})
     Reading(value=2.0, runs=90, parts=(), note='UNSTABLE')
     """
