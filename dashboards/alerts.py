@@ -156,13 +156,14 @@ ALERTS: Final = (
         f"({one(metric('verdict'))} == bool 0) and on ({BY}) {HAS_RUNS} and on ({WHO}) {ran('1h')}",
         0,
         "5m",
-        f"{AGENT} fails too often",
+        f"{AGENT} fails too often, or fails now",
         "Its verdict is failing.",
         (
             "Even the upper end of the 95 % interval of its success rate, or of what its errors "
             "leave of it where outcomes are unknown, is below its objective, or below one half "
-            "where it has none. The score says nothing "
-            "about this: an agent that fails every time in the same way is perfectly stable."
+            "where it has none; or its latest ten runs failed, whatever it did before. The score "
+            "says nothing about this: an agent that fails every time in the same way is perfectly "
+            "stable."
         ),
         [
             _LOOK,
