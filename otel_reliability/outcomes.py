@@ -126,7 +126,7 @@ class Outcomes:
         evaluated_row = row_with(latest, evaluation, self._settings)
         if evaluated_row != latest:
             whole = partial(with_evaluation, evaluation=evaluation, settings=self._settings)
-            self._agents.replace(key, evaluated_row, latest.outcome, whole)
+            self._agents.replace_row(key, evaluated_row, latest.outcome, whole)
 
     def _join_stored(self, evaluation: Evaluation, run: Run, now: float) -> None:
         root_id = run.root_span_id

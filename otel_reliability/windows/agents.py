@@ -210,7 +210,7 @@ class AgentState:
         rows = (row for window in self.windows.values() for row in window.sought(sought))
         return {row.run_id: row for row in rows}.values()
 
-    def replace(self, row: Row, evaluated: Callable[[Run], Run]) -> None:
+    def replace_row(self, row: Row, evaluated: Callable[[Run], Run]) -> None:
         """Replace the row of a final run, of the same order, whose outcome became known.
         `evaluated` makes the same of the whole run, where that is kept.
         """
@@ -485,15 +485,15 @@ class AgentRegistry:
         if replaced is not None and replaced.key not in self._unloaded:
             self._forget_if_empty(replaced.key)
 
-    def replace(
+    def replace_row(
         self, key: AgentKey, row: Row, outcome: Outcome, evaluated: Callable[[Run], Run]
     ) -> None:
         """Replace the row of a final run by one with an outcome that became known. `outcome`: that
-        of before. `evaluated` as in `AgentState.replace`.
+        of before. `evaluated` as in `AgentState.replace_row`.
         """
         state = self.agent(key)
         if state is not None:
-            state.replace(row, evaluated)
+            state.replace_row(row, evaluated)
             self._note_late(LateOutcome(key, row.outcome, row.weight), outcome)
 
     def _is_final(self, run: Run) -> bool:

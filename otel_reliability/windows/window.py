@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from otel_reliability.config import Settings, WindowSettings
 from otel_reliability.metrics import SPECS, TABLE
-from otel_reliability.metrics._support.groups import LatestPairs
+from otel_reliability.metrics._support.latest_pairs import LatestPairs
 from otel_reliability.metrics.base import DEFAULTS, Derived, Metric
 from otel_reliability.metrics.numbers import Numbers
 from otel_reliability.metrics.stability.path_similarity import PathSimilarity

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from otel_reliability.metrics._support.groups import LatestPairs, edit_units, path_code
+from otel_reliability.metrics._support.latest_pairs import LatestPairs, edit_units, path_code
 from otel_reliability.metrics._support.sums import Counts, ExactSum, FixedSum
 from otel_reliability.model.row import Row
 from otel_reliability.testing import row

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from otel_reliability.config import LimitSettings, Settings
-from otel_reliability.metrics._support.groups import ONE
+from otel_reliability.metrics._support.latest_pairs import ONE
 from otel_reliability.metrics.base import Metric, Profile
 from otel_reliability.metrics.consistency.trajectories import (
     TrajectoryDistribution,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from otel_reliability.config import Settings
-from otel_reliability.metrics._support.groups import TaskOutcomes, mean_over_tasks
 from otel_reliability.metrics._support.sums import clamp
+from otel_reliability.metrics._support.task_outcomes import TaskOutcomes, mean_over_tasks
 from otel_reliability.metrics.base import DEFAULTS
 from otel_reliability.model.reading import MetricSpec, Reading
 

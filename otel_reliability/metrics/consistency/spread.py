@@ -8,7 +8,8 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable
 
-from otel_reliability.metrics._support.groups import RunGroup, Share, TaskMean
+from otel_reliability.metrics._support.group_metric import TaskMean
+from otel_reliability.metrics._support.run_group import RunGroup, Share
 from otel_reliability.metrics._support.sums import mean_of_present, units
 from otel_reliability.metrics.base import CONFIDENCE, TASK, UNDISTURBED
 from otel_reliability.model.reading import MetricSpec

@@ -11,14 +11,8 @@ from collections.abc import Hashable, Mapping
 from functools import lru_cache
 
 from otel_reliability.config import Settings
-from otel_reliability.metrics._support.groups import (
-    ONE,
-    UNGROUPED,
-    LatestPairs,
-    TaskMean,
-    edit_units,
-    path_code,
-)
+from otel_reliability.metrics._support.group_metric import UNGROUPED, TaskMean
+from otel_reliability.metrics._support.latest_pairs import ONE, LatestPairs, edit_units, path_code
 from otel_reliability.metrics._support.sums import clamp
 from otel_reliability.metrics.base import DEFAULTS, OUTCOME, PATH, TASK, UNDISTURBED, Profile, noted
 from otel_reliability.model.reading import MetricSpec, Reading

@@ -12,8 +12,8 @@ from math import isqrt
 from typing import TypeAlias
 
 from otel_reliability.config import Settings
-from otel_reliability.metrics._support.groups import TaskOutcomes
 from otel_reliability.metrics._support.sums import Counts
+from otel_reliability.metrics._support.task_outcomes import TaskOutcomes
 from otel_reliability.metrics.base import DEFAULTS, OUTCOME, UNDISTURBED, Metric, noted
 from otel_reliability.model.reading import NO_DATA, MetricSpec, Reading
 from otel_reliability.model.row import OTHER_TASK, Row

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from math import comb
 from typing import Final
 
-from otel_reliability.metrics._support.groups import Shape, TaskOutcomes, mean_over_tasks
+from otel_reliability.metrics._support.task_outcomes import Shape, TaskOutcomes, mean_over_tasks
 from otel_reliability.metrics.base import Series
 from otel_reliability.model.reading import NO_DATA, MetricSpec, Reading
 

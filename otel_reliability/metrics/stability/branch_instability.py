@@ -5,13 +5,8 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Final, TypeAlias
 
-from otel_reliability.metrics._support.groups import (
-    UNGROUPED,
-    GroupMetric,
-    RunGroup,
-    Share,
-    input_key,
-)
+from otel_reliability.metrics._support.group_metric import UNGROUPED, GroupMetric, input_key
+from otel_reliability.metrics._support.run_group import RunGroup, Share
 from otel_reliability.metrics._support.sums import Counts
 from otel_reliability.metrics.base import LIKENESS, UNDISTURBED
 from otel_reliability.model.reading import NO_DATA, MetricSpec, Reading

@@ -8,7 +8,8 @@ from collections.abc import Hashable
 from typing import TypeAlias
 
 from otel_reliability.config import Settings
-from otel_reliability.metrics._support.groups import ONE, UNGROUPED, LatestPairs, TaskMean
+from otel_reliability.metrics._support.group_metric import UNGROUPED, TaskMean
+from otel_reliability.metrics._support.latest_pairs import ONE, LatestPairs
 from otel_reliability.metrics.base import DEFAULTS
 from otel_reliability.model.reading import NO_DATA, MetricSpec, Reading
 from otel_reliability.model.row import Row

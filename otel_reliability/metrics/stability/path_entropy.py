@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 
-from otel_reliability.metrics._support.groups import PathMetric, RunGroup, Share
+from otel_reliability.metrics._support.group_metric import PathMetric
+from otel_reliability.metrics._support.run_group import RunGroup, Share
 from otel_reliability.metrics._support.sums import Counts, clamp
 from otel_reliability.model.reading import MetricSpec, Reading
 from otel_reliability.model.row import Row

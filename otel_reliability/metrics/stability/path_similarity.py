@@ -4,7 +4,8 @@ run?
 
 from __future__ import annotations
 
-from otel_reliability.metrics._support.groups import LatestPairs, PathMetric, edit_units, path_code
+from otel_reliability.metrics._support.group_metric import PathMetric
+from otel_reliability.metrics._support.latest_pairs import LatestPairs, edit_units, path_code
 from otel_reliability.model.reading import NO_DATA, MetricSpec, Reading
 from otel_reliability.model.row import Row
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 
-from otel_reliability.metrics._support.groups import PathMetric, RunGroup, Share, path_code
+from otel_reliability.metrics._support.group_metric import PathMetric
+from otel_reliability.metrics._support.latest_pairs import path_code
+from otel_reliability.metrics._support.run_group import RunGroup, Share
 from otel_reliability.model.reading import MetricSpec
 from otel_reliability.model.row import Row
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from otel_reliability.metrics._support.groups import PathMetric, RunGroup, Share
+from otel_reliability.metrics._support.group_metric import PathMetric
+from otel_reliability.metrics._support.run_group import RunGroup, Share
 from otel_reliability.metrics._support.sums import Counts
 from otel_reliability.model.reading import MetricSpec
 from otel_reliability.model.row import Row
