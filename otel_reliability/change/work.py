@@ -26,7 +26,7 @@ from msgspec import Struct, convert, to_builtins
 from otel_reliability.change.points import MIX, NEW_REQUESTS, ChangePoint
 from otel_reliability.change.signal_state import SignalState
 from otel_reliability.model.observation import Observation
-from otel_reliability.statistics.likeness import along, directions_of, joined_mean, nearest
+from otel_reliability.statistics.likeness import directions_of, joined_mean, nearest, units_of
 
 MAX_GROUPS: Final = 64
 """Groups that are remembered, those with the most requests."""
@@ -79,20 +79,25 @@ class Work:
 
     def add(self, observation: Observation, ordinal: int) -> tuple[int, list[ChangePoint]]:
         """Add the next observation; return its group, and what changed about the work."""
-        if observation.request is None:
+        request = observation.request
+        if request is None:
             return 0, []
         self._requests += 1
-        group = self._join(observation.request)
+        units = units_of([request, *[group.mean for group in self._groups], *self._directions])
+        end = 1 + len(self._groups)
+        unit, means, directions = units[0], units[1:end], units[end:]
+        group = self._join(request, unit, means)
         new = self._new(group, observation, ordinal)
-        mix = self._mix(group.number, observation, ordinal)
+        mix = self._mix(group.number, observation, ordinal, (directions @ unit).tolist())
         return group.number, [point for point in (new, mix) if point is not None]
 
     # --- Groups -----------------------------------------------------------------------------------
 
-    def _join(self, request: bytes) -> _Group:
-        means = [group.mean for group in self._groups]
-        sizes = [group.members for group in self._groups]
-        at = nearest(request, means, sizes)
+    def _join(self, request: bytes, unit: Any, means: Any) -> _Group:
+        """Return the group of a request, which then has one member more. `unit` and `means`: the
+        request and the means of the groups with length 1.
+        """
+        at = nearest(unit, means, [group.members for group in self._groups])
         if at is None:
             if len(self._groups) == MAX_GROUPS:
                 self._groups.remove(min(self._groups, key=lambda one: (one.members, one.last)))
@@ -101,7 +106,7 @@ class Work:
             self._following += 1
         else:
             group = self._groups[at]
-            group.mean = joined_mean(group.mean, group.members, request)
+            group.mean = joined_mean(means[at], group.members, unit)
         group.members += 1
         group.last = self._requests
         return group
@@ -125,23 +130,23 @@ class Work:
     def _is_apart(self, group: _Group) -> bool:
         """Return whether no older group is so near that this one may be a part of its kind."""
         others = [one for one in self._groups if one.first < self._requests - LATEST]
-        means = [one.mean for one in others]
-        return nearest(group.mean, means, [one.members for one in others], APART) is None
+        units = units_of([group.mean, *[one.mean for one in others]])
+        return nearest(units[0], units[1:], [one.members for one in others], APART) is None
 
-    def _mix(self, number: int, observation: Observation, ordinal: int) -> ChangePoint | None:
-        """Return the note of another mix."""
-        request = observation.request or b""
+    def _mix(
+        self, number: int, observation: Observation, ordinal: int, along: Sequence[float]
+    ) -> ChangePoint | None:
+        """Return the note of another mix. `along`: the cosine of the request to each direction."""
         self._latest.append(number)
         del self._latest[:-LATEST]
         if not self._directions:
-            self._first.append(request)
+            self._first.append(observation.request or b"")
             if len(self._first) == FIRST:
                 self._directions = directions_of(self._first, DIRECTIONS)
                 self._first = []
                 self._states = _states()
             return None
-        values = along(request, self._directions)
-        for state, value in zip(self._states, values, strict=True):
+        for state, value in zip(self._states, along, strict=True):
             state.add(value, observation, ordinal, 0, count=True)
         if sum([state.evidence for state in self._states]) < self._threshold * DIRECTIONS:
             return None

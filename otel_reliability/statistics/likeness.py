@@ -42,7 +42,7 @@ def groups_of(vectors: Sequence[bytes]) -> list[int]:
         return [0] * len(vectors)
     import numpy as np  # noqa: PLC0415  no window needs it before it has requests
 
-    units = _units_of(vectors)
+    units = units_of(vectors)
     shared = units.sum(0) / (len(units) + PRIOR)
     length = float(np.linalg.norm(shared))
     units = _unit(units - shared * min(1.0, MAX_SHARED / max(length, 1e-6)))
@@ -79,7 +79,7 @@ def likeness(one: bytes, other: bytes) -> float:
     >>> likeness(bytes([0x8F]), bytes([0x8F])), likeness(bytes([0x8F]), bytes([0xF8]))
     (1.0, 0.0)
     """
-    first, second = _units_of([one, other])
+    first, second = units_of([one, other])
     return float(first.dot(second))
 
 
@@ -113,7 +113,9 @@ def _pairs() -> Any:
 
 def _unit(vectors: Any) -> Any:
     """Return the vectors with length 1; those of length 0 as they are."""
-    return vectors / (((vectors * vectors).sum(1, keepdims=True) ** 0.5).clip(1e-6))
+    import numpy as np  # noqa: PLC0415  see `groups_of`
+
+    return vectors / np.maximum(np.sqrt((vectors * vectors).sum(1, keepdims=True)), 1e-6)
 
 
 SAME: Final = 0.6
@@ -126,14 +128,13 @@ def mean_of(vectors: Sequence[bytes]) -> bytes:
     >>> mean_of([bytes([0x8F]), bytes([0x8F])]) == bytes([0x8F])
     True
     """
-    return _direction(_units_of(vectors))
+    return _direction(units_of(vectors).sum(0))
 
 
-def _direction(units: Any) -> bytes:
-    """Return the direction of the mean of some vectors of length 1 (`packed`)."""
-    mean = units.sum(0)
-    greatest = max(float(abs(mean).max()), 1e-6)
-    found: bytes = packed((mean * (GREATEST / greatest)).round()).tobytes()
+def _direction(vector: Any) -> bytes:
+    """Return the direction of a vector, as one of those with whole numbers (`packed`)."""
+    greatest = max(float(abs(vector).max()), 1e-6)
+    found: bytes = packed((vector * (GREATEST / greatest)).round()).tobytes()
     return found
 
 
@@ -145,10 +146,10 @@ def matched(groups: Sequence[Sequence[bytes]], known: Sequence[bytes]) -> list[i
     """
     if not groups or not known:
         return [None] * len(groups)
-    units = [_units_of(vectors) for vectors in groups]
+    units = [units_of(vectors) for vectors in groups]
     shared = sum(each.sum(0) for each in units) / sum(map(len, units))
     means = [each.mean(0) for each in units]
-    nearness = _unit(_stacked(means) - shared) @ _unit(_units_of(known) - shared).T
+    nearness = _unit(_stacked(means) - shared) @ _unit(units_of(known) - shared).T
     found: list[int | None] = [None] * len(groups)
     used: set[int] = set()
     pairs = [
@@ -161,7 +162,7 @@ def matched(groups: Sequence[Sequence[bytes]], known: Sequence[bytes]) -> list[i
     return found
 
 
-def _units_of(vectors: Sequence[bytes]) -> Any:
+def units_of(vectors: Sequence[bytes]) -> Any:
     """Return vectors (`packed`) with length 1, as rows."""
     import numpy as np  # noqa: PLC0415  see `groups_of`
 
@@ -178,28 +179,25 @@ MAX_WEIGHT: Final = 8
 """Members that the mean of a growing group stands for at most."""
 
 
-def nearest(
-    vector: bytes, means: Sequence[bytes], sizes: Sequence[int], near: float = NEAR
-) -> int | None:
+def nearest(unit: Any, means: Any, sizes: Sequence[int], near: float = NEAR) -> int | None:
     """Return the index of the mean (`joined_mean`) of the group that a vector joins; None where
-    none is near enough, as in `groups_of`. `sizes` are the numbers of their members.
+    none is near enough, as in `groups_of`. All have length 1; `sizes` are the numbers of members.
     """
-    if not means:
+    if not sizes:
         return None
     import numpy as np  # noqa: PLC0415  see `groups_of`
 
-    units = _units_of([*means, vector])
-    shared = np.array(sizes, np.float32) @ units[:-1] / (sum(sizes) + PRIOR)
-    length = float(np.linalg.norm(shared))
-    units = _unit(units - shared * min(1.0, MAX_SHARED / max(length, 1e-6)))
-    nearness = units[:-1] @ units[-1]
+    shared = np.array(sizes, np.float32) @ means / (sum(sizes) + PRIOR)
+    shared *= min(1.0, MAX_SHARED / max(float(shared @ shared) ** 0.5, 1e-6))
+    own = unit - shared
+    nearness = _unit(means - shared) @ own
     found = int(nearness.argmax())
-    return found if nearness[found] >= near else None
+    return found if nearness[found] >= near * max(float(own @ own) ** 0.5, 1e-6) else None
 
 
-def joined_mean(mean: bytes, size: int, vector: bytes) -> bytes:
-    """Return the mean of a group of so many vectors, after one more joined it."""
-    return _direction(_units_of([mean, vector]).repeat([min(size, MAX_WEIGHT), 1], 0))
+def joined_mean(mean: Any, size: int, unit: Any) -> bytes:
+    """Return the mean (`packed`) of a group of so many vectors, after one more joined it."""
+    return _direction(mean * min(size, MAX_WEIGHT) + unit)
 
 
 def directions_of(vectors: Sequence[bytes], number: int) -> list[bytes]:
@@ -208,14 +206,7 @@ def directions_of(vectors: Sequence[bytes], number: int) -> list[bytes]:
     """
     import numpy as np  # noqa: PLC0415  see `groups_of`
 
-    units = _units_of(vectors).astype(np.float64)  # in single precision machines would differ
+    units = units_of(vectors).astype(np.float64)  # in single precision machines would differ
     found = np.linalg.svd(units - units.mean(0), full_matrices=False)[2][:number]
     greatest = found[range(len(found)), abs(found).argmax(1), None]  # either sign is a solution
     return [packed((row * GREATEST).round()).tobytes() for row in found / greatest]
-
-
-def along(vector: bytes, directions: Sequence[bytes]) -> list[float]:
-    """Return the cosine of a vector to each direction."""
-    units = _units_of([*directions, vector])
-    found: list[float] = (units[:-1] @ units[-1]).tolist()
-    return found
