@@ -59,6 +59,7 @@ cdef enum Reads:  # what a reader does, as far as it is known here
     UNKNOWN
     AN_INTEGER
     A_TEXT
+    AN_ID
     AS_IT_IS
     ARGUMENTS
     RESULT
@@ -273,6 +274,12 @@ cdef inline object _string(Part text):
     return PyUnicode_DecodeUTF8(<const char *>text.at, text.size, NULL)
 
 
+cdef inline bint _begins_like_an_id(str text):
+    """Whether a text begins like most ids, and unlike a mask that stands in the place of one."""
+    cdef Py_UCS4 first = text[0]
+    return 97 <= first <= 122 or 48 <= first <= 57
+
+
 cdef inline bint _text(Part value, Part *text) noexcept nogil:
     """The bytes of a value that is a text, and nothing else."""
     cdef Place at = value.at + 1, end = value.at + value.size
@@ -395,7 +402,7 @@ cdef class Scanner:
         self._error_word, self._hashed_result = python.error_word, python.HashedResult
         _follow(&self._rules, python.text_rules)
         self._identifier, self._rank, self._own_type = templates.readers[2], reader.convention_rank, templates.own
-        self._readers = dict(zip(templates.readers, (AN_INTEGER, A_TEXT, A_TEXT, AS_IT_IS, ARGUMENTS, RESULT)))
+        self._readers = dict(zip(templates.readers, (AN_INTEGER, A_TEXT, AN_ID, AS_IT_IS, ARGUMENTS, RESULT)))
         self._builder = templates.tool
         self._groups, self._generation = {}, None
         self._last_trace = self._last_session = b""
@@ -610,6 +617,7 @@ cdef class Scanner:
                 own.reads == AS_IT_IS
                 or (own.reads == AN_INTEGER and type(found) is int and found >= 0)
                 or (own.reads == A_TEXT and type(found) is str and 4 < len(found) <= MAX_TEXT)  # shorter ones may mean none
+                or (own.reads == AN_ID and type(found) is str and 4 < len(found) <= MAX_TEXT and _begins_like_an_id(found))
             ):
                 found = own.reader(found)
             if found is not None:

@@ -21,6 +21,14 @@ from msgspec import Struct
 
 from otel_reliability.conventions import values
 from otel_reliability.conventions.base import Own, itself
+from otel_reliability.conventions.masks import (
+    REDACTED,
+    ends_cut,
+    is_mask,
+    is_masked,
+    says_it_was_cut,
+    stands_for_hidden,
+)
 from otel_reliability.conventions.results import content_of, error_word
 from otel_reliability.model.blake2 import blake2b
 from otel_reliability.model.coding import EFFECT_SIZE, has_command, marked, of_command
@@ -30,48 +38,7 @@ from otel_reliability.model.tools import READS_ONLY, SHELL_WORDS, has_word, only
 
 DIGEST_SIZE: Final = EFFECT_SIZE
 
-REDACTED: Final = frozenset(
-    {
-        *("__REDACTED__", "[REDACTED]", "<REDACTED>", "REDACTED", "<redacted>", "[redacted]"),
-        *("[Redacted]", "<Redacted>", "**REDACTED**", "***REDACTED***", "<elided>"),
-        *("[Filtered]", "[FILTERED]", "FILTERED"),
-        *("<masked>", "[masked]", "<MASKED>", "[MASKED]", "MASKED"),
-    }
-)
-"""Texts that instrumentations write where they hide a value: it says nothing, so what holds one is
-unknown as a whole.
-"""
-_REPEATED: Final = re.compile(r"(?:\*{3,}|•{3,}|█{3,}|X{4,})(?:…|\.{3})?")
-"""A symbol that is repeated in the place of a value says as little."""
-_BRACKETED: Final = (
-    r"[\[<({*_#%]+[\w .:'-]*(?:redacted|filtered|masked|hidden|elided|scrubbed|obfuscated"
-    r"|anonymi[sz]ed|sanitized|censored|omitted|removed)(?![a-z])[^\[\]<>{}]{0,60}[\]>)}*_#%]+"
-    r"|(?-i:[\[<{]{1,2}(?:[A-Z]{2,}_)*(?:PERSON|ADDRESS|NUMBER|LOCATION|DATE_TIME|CARD|CODE"
-    r"|LICENSE|SSN|URL|EMAIL|PHONE|NAME|PII|PHI|SECRET|PASSWORD|TOKEN|KEY|IBAN|ORGANIZATION)"
-    r"(?:_[0-9]{1,4})?[\]>}]{1,2}|\[object [A-Z]\w+\])"
-)
-_MASK: Final = re.compile(_BRACKETED, re.IGNORECASE)
-"""A mask anywhere in a value: a word of its kind in brackets, a kind of personal data, or what
-JavaScript writes for an object.
-"""
-_WHOLE_MASK: Final = re.compile(
-    rf"[x#.●_-]{{4,}}|{_BRACKETED}|scrubbed|[\[<(]?truncated[\]>)]?"
-    r"|undefined|n/a|\.{3}|…|<(?:not (?:specified|serializable|available)|(?:non-|un)serializable)>"
-    r"|(?:content|value|data|input|output|arguments?)? ?(?:not captured|hidden|redacted|masked"
-    r"|removed by policy)|removed_by_policy|content_redacted",
-    re.IGNORECASE,
-)
-"""A mask where it is the whole value: one symbol, what also says so without brackets, and what
-programs write that could not write the value.
-"""
-_MAX_NESTED_MASK: Final = 64
-"""Characters of a mask inside a value."""
-_MASKING_KEYS: Final = frozenset({"redacted", "masked", "hidden", "truncated"})
-"""Keys of an object that stands in the place of a value: alone, or with `_` in front."""
-_CUT_MARK: Final = re.compile(r"truncated\b[^\n]{0,40}$")
-"""The end of a text that says that it was cut."""
 _QUOTED: Final = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
-_CUT_MARK_SIZE: Final = 60
 _OPENS: Final = frozenset('{["')
 CUT_LENGTHS: Final = frozenset(
     {*(1 << power for power in range(7, 21)), 4095, 5000, 10_000, 12_000, 32_766, 65_535, 100_000}
@@ -85,9 +52,9 @@ _ADDRESS: Final = " at 0x"
 """The text before a memory address in Python's own texts of objects."""
 _ADDRESSES: Final = re.compile(_ADDRESS + "[0-9a-fA-F]+")
 _UNUSUAL: Final = (
-    *("REDACTED", "redacted", "Redacted", "<elided>", "Filtered]", "FILTERED"),
-    *("masked>", "masked]", "MASKED", "***", "•••", "███", "XXXX", "truncated"),
-    *("edacted", "crubbed", "hidden]", "hidden>", "HIDDEN", "mitted]", "mitted>", "PERSON>"),
+    *("REDACTED", "<elided>", "Filtered]", "FILTERED", "runcated", "more char", "more byte"),
+    *("masked>", "masked]", "MASKED", "***", "•••", "███", "XXXX"),
+    *("edacted", "crubbed", "hidden]", "hidden>", "HIDDEN", "mitted", "PERSON>"),
     *("_ADDRESS>", "_NUMBER>", "_CARD>", "LOCATION>", '"masked"', '"hidden"'),
     *("[EMAIL", "<EMAIL", "{EMAIL", "[PHONE", "<PHONE", "{PHONE", "[PERSON", "<PERSON_"),
     *("[NAME", "<NAME", "{NAME", "[SSN", "<SSN", "[ADDRESS", "[LOCATION"),
@@ -420,13 +387,9 @@ def unwrapped(value: object) -> tuple[bool, Any]:
     if value is None or value == "":
         return False, None
     meant = values.parsed(value)
-    if isinstance(meant, str) and (_is_mask(meant) or is_cut(meant)):
+    if isinstance(meant, str) and (is_mask(meant) or is_cut(meant)):
         return False, None
     return True, _without_wrapper(meant)
-
-
-def _is_mask(text: str) -> bool:
-    return len(text) <= values.LONGEST and _WHOLE_MASK.fullmatch(text.strip()) is not None
 
 
 def is_cut(text: str) -> bool:
@@ -438,7 +401,7 @@ def is_cut(text: str) -> bool:
     """
     if len(text) > values.MAX_TEXT:
         return False
-    if _CUT_MARK.search(text, max(0, len(text) - _CUT_MARK_SIZE)) is not None:
+    if says_it_was_cut(text):
         return True
     if text.lstrip()[:1] not in _OPENS:
         return False
@@ -486,9 +449,7 @@ def _plain(value: object, depth: int) -> object:
 
 
 def _plain_text(value: str) -> str:
-    if value in REDACTED or _REPEATED.fullmatch(value):
-        raise _Hidden
-    if len(value) <= _MAX_NESTED_MASK and value[:1] in "[<({*_#%" and _MASK.fullmatch(value):
+    if is_masked(value) or ends_cut(value):
         raise _Hidden
     return _ADDRESSES.sub("", value) if _ADDRESS in value else value
 
@@ -496,7 +457,7 @@ def _plain_text(value: str) -> str:
 def _plain_collection(value: object, depth: int) -> object:
     if isinstance(value, Mapping):
         pairs = cast("Mapping[Any, Any]", value)
-        if _stands_for_hidden(pairs):
+        if stands_for_hidden(pairs):
             raise _Hidden
         return {str(key): _plain(item, depth + 1) for key, item in pairs.items()}
     if isinstance(value, list | tuple):
@@ -504,15 +465,6 @@ def _plain_collection(value: object, depth: int) -> object:
     if isinstance(value, set | frozenset):
         return sorted((_plain(item, depth + 1) for item in cast("Iterable[Any]", value)), key=repr)
     return value.hex() if isinstance(value, bytes) else _plain_text(str(value))
-
-
-def _stands_for_hidden(pairs: Mapping[Any, Any]) -> bool:
-    """Return whether an object says that it stands in the place of a value."""
-    for key in pairs:
-        word = str(key).strip("_$")
-        if word in _MASKING_KEYS and pairs[key] is True and (len(pairs) == 1 or word != key):
-            return True
-    return len(pairs) == 1 and pairs.get("type") in _MASKING_KEYS
 
 
 def _is_free_text(value: object) -> bool:

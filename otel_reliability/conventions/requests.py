@@ -22,7 +22,7 @@ from msgspec.structs import replace
 
 from otel_reliability.conventions import values
 from otel_reliability.conventions.base import Answer, Own, itself
-from otel_reliability.conventions.hashing import REDACTED
+from otel_reliability.conventions.masks import REDACTED
 from otel_reliability.conventions.sketch import sketch_of, words_of
 from otel_reliability.model.span import INVOCATIONS, Facts, InvocationFacts, Kind, ModelFacts
 

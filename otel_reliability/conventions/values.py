@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, Protocol, TypeVar, cast
 
+from otel_reliability.conventions.masks import is_masked_id
 from otel_reliability.model.span import LONGEST, bounded, is_no_name
 
 T = TypeVar("T")
@@ -77,14 +78,15 @@ def text(value: object) -> str | None:
 
 
 def identifier(value: object) -> str | None:
-    """A text, or a number as text: ids come as both.
+    """A text, or a number as text: ids come as both. A mask in its place is none.
 
-    >>> identifier(7), identifier("7"), identifier(True)
-    ('7', '7', None)
+    >>> identifier(7), identifier("7"), identifier(True), identifier("[REDACTED]")
+    ('7', '7', None, None)
     """
     if type(value) is not str and isinstance(value, int) and not isinstance(value, bool):
         return str(int(value)) if value.bit_length() < 64 else None
-    return text(value)
+    found = text(value)
+    return None if found is None or is_masked_id(found) else found
 
 
 def word(value: object) -> str | None:

@@ -14,11 +14,11 @@ from otel_reliability.conventions.base import Own, itself
 from otel_reliability.conventions.hashing import (
     DIGEST_SIZE,
     MAX_REMEMBERED,
-    REDACTED,
     Hasher,
     canonical,
     unwrapped,
 )
+from otel_reliability.conventions.masks import REDACTED
 from otel_reliability.model.span import Call, ToolFacts
 from otel_reliability.model.tools import READS_ONLY
 from otel_reliability.sources.otlp_protobuf import read_traces
@@ -347,6 +347,11 @@ CUT = '{"path": "/repo/app.py", "content": "# Copyright 2026 Example\\nimport os
         "...",
         "<not specified>",
         "<unserializable>",
+        '{"path": "a.md", "content": "# Copyright... [truncated 9000 chars]"}',
+        '{"content": "import os… (9000 more characters)"}',
+        '{"content": ["<500 chars omitted>"]}',
+        '{"content": "# Notes\\n[Output Truncated]"}',
+        "import os ...[+9000 more bytes]",
     ],
 )
 def test_what_was_cut_or_masked_is_unknown(value: str) -> None:
@@ -413,6 +418,12 @@ def test_words_that_stand_for_a_whole_value(mask: str) -> None:
     assert Hasher(b"key").arguments(mask) == (None, None)
 
 
-@pytest.mark.parametrize("text", ["[Name]", "<name>Ada</name>", "{email}", "NAME", "[1, 2]"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("[Name]", "<name>Ada</name>", "{email}", "NAME", "[1, 2]"),
+        *("why is it truncated?", "Sum it up (10 lines)", "one more byte"),
+    ],
+)
 def test_no_masks(text: str) -> None:
     assert Hasher(b"key").arguments(json.dumps({"to": text}))[0] is not None

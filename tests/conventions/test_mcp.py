@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from otel_reliability.model.span import KIND_CLIENT, KIND_SERVER, RawSpan
 from otel_reliability.testing import span
 from tests.conventions.reading import call, is_nothing, run
@@ -48,3 +50,15 @@ def test_mcp_methods_that_are_no_step() -> None:
     assert is_nothing(mcp(1, None, "tools/list", KIND_CLIENT, "tools/list"))
     assert is_nothing(mcp(1, None, "send", KIND_CLIENT))
     assert call(mcp(1, None, "send", KIND_CLIENT, gen_ai__tool__name="search")).name == "search"
+
+
+@pytest.mark.parametrize("key", ["mcp.tool.result.is_error", "mcp.result.is_error"])
+def test_a_result_that_is_an_error_fails_a_call_whose_spans_end_ok(key: str) -> None:
+    agent = span(1, attributes={OPERATION: "invoke_agent", "gen_ai.agent.name": "support"}, end=9)
+    tool = span(2, 1, attributes={OPERATION: "execute_tool", "gen_ai.tool.name": "search"}, end=8)
+
+    def ok(told: bool) -> list[bool]:
+        server = mcp(3, 2, "tools/call search", KIND_SERVER, **{key.replace(".", "__"): told})
+        return [one.ok for one in run(agent, tool, server).tool_calls or ()]
+
+    assert (ok(told=True), ok(told=False)) == ([False], [True])

@@ -248,6 +248,25 @@ def test_crewai_emits_no_tool_spans() -> None:
     assert (run(agent, speaking).tools, run(agent, speaking).path) == (Tools.MESSAGES, ("search",))
 
 
+def test_the_text_of_crewai_does_not_show_that_no_tool_was_called() -> None:
+    """What its model asks for stands in the words of its answer."""
+    agent = span(
+        1, attributes={KIND: "agent", "crewai.agent.role": "Refund Agent"}, scope=CREWAI, end=9
+    )
+    answer = '[{"role":"assistant","parts":[{"type":"text","content":"Action: search"}]}]'
+    model = span(
+        2,
+        1,
+        attributes={"gen_ai.operation.name": "chat", "gen_ai.output.messages": answer},
+        kind=KIND_CLIENT,
+        scope=CREWAI,
+        start=1,
+        end=2,
+    )
+
+    assert (run(agent, model).tools, run(agent, model).path) == (Tools.UNOBSERVABLE, None)
+
+
 def test_steps_whose_agent_was_never_exported_name_their_session() -> None:
     """A decorated function that rejects never ends its span, in JavaScript."""
     session = {"traceloop.association.properties.session_id": "s1"}

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from otel_reliability.model.span import RejectionFacts
+from otel_reliability.model.span import CANCELLED, RejectionFacts
 from otel_reliability.testing import span
 from tests.conventions.reading import call, hashed, invocation, read
 
@@ -61,6 +61,16 @@ def test_the_totals_of_strands_run_on() -> None:
     }
 
     assert invocation(span(attributes=attributes, scope=STRANDS)).tokens is None
+
+
+def test_an_agent_that_was_cancelled_has_no_error() -> None:
+    attributes = {
+        OPERATION: "invoke_agent",
+        "gen_ai.agent.name": "support",
+        "strands.cancellation.type": "CancelledError",
+    }
+
+    assert invocation(span(attributes=attributes, scope=STRANDS)).stopped == CANCELLED
 
 
 @pytest.mark.parametrize("key", ["tool.status", "gen_ai.tool.status"])

@@ -38,6 +38,7 @@ WRONG: list[tuple[Callable[[object], object], list[object]]] = [
         [float("nan"), float("inf"), "nan", "-inf", "1e999", 10**400, "much", True, None, [1.0]],
     ),
     (values.truth, ["yes", 2, -1, None, [True], "", 0.5]),
+    (values.identifier, ["[REDACTED]", "<CREDIT_CARD>", "****", "XXXXXXXX", "[object Object]"]),
 ]
 
 

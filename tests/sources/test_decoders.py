@@ -20,14 +20,9 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from otel_reliability import conventions
 from otel_reliability.config import AssemblySettings, MappingSettings, Settings, ToolSettings
 from otel_reliability.conventions.adapters.genai import OPERATION
-from otel_reliability.conventions.hashing import (
-    REDACTED,
-    RULES,
-    WRAPPER,
-    canonical,
-    unwrapped,
-)
+from otel_reliability.conventions.hashing import RULES, WRAPPER, canonical, unwrapped
 from otel_reliability.conventions.keys import Keys
+from otel_reliability.conventions.masks import REDACTED
 from otel_reliability.conventions.reader import Reader
 from otel_reliability.errors import UndecodableBody
 from otel_reliability.model.span import KIND_CONSUMER, KIND_SERVER, AgentSpan, Kind, RawSpan
@@ -92,6 +87,7 @@ SELDOM = [
     web(1, attributes={**WEB, "session.id": "7"}),
     web(1, attributes={**WEB, "gen_ai.conversation.id": 7, "session.id": "8"}),
     web(1, attributes={**WEB, "gen_ai.conversation.id": "null", "session.id": "8"}),
+    web(1, attributes={**WEB, "gen_ai.conversation.id": "[REDACTED]", "session.id": "8"}),
     web(1, attributes={**WEB, "reliability.task.id": "7", "reliability.run.confidence": 1.7}),
     web(
         1, attributes={"evaluations.0.evaluation.name": "ok", "evaluations.0.evaluation.score": 1.0}

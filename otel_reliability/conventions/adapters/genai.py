@@ -79,8 +79,14 @@ TOOL_ARGUMENTS: Final = (*CALL_ARGUMENTS, INPUT)
 TOOL_RESULTS: Final = (*CALL_RESULTS, OUTPUT)
 """On the span of a tool; the last of each holds messages on other spans."""
 TOOL_STATUS: Final = ("gen_ai.tool.status", "tool.status", "gen_ai.tool.call.status")
-TOOL_FAILED: Final = ("error", "gen_ai.tool.is_error", "gen_ai.tool.call.is_error")
-"""Keys that are true on the span of a call that failed; the first as in OpenTracing."""
+TOOL_FAILED: Final = (
+    *("error", "gen_ai.tool.is_error", "gen_ai.tool.call.is_error"),
+    *("mcp.tool.result.is_error", "mcp.tool.is_error", "mcp.result.is_error"),
+    "mcp.response.is_error",
+)
+"""Keys that are true on the span of a call that failed; the first as in OpenTracing. Those of MCP
+say it of results whose spans often end OK: Sentry, mcp-use, LiteLLM, Traceloop.
+"""
 TOOL_SUCCEEDED: Final = ("gen_ai.tool.success", "gen_ai.tool.execution.success")
 """Keys that are false there: of Mastra before 1, of openlit."""
 ERROR_TYPE: Final = "error.type"
@@ -222,6 +228,15 @@ NO_TOOL_SPANS: Final = frozenset(
     }
 )
 """Scopes whose runs never hold a tool span, whatever their tools did."""
+ANSWERS_ONLY: Final = frozenset(
+    {
+        "opentelemetry.instrumentation.crewai.instrumentation",
+        "opentelemetry.instrumentation.crewai",
+    }
+)
+"""Scopes whose model spans hold the text that CrewAI goes on with: what the model asked for stands
+in its words, or was called before the span ended.
+"""
 
 
 VERCEL: Final = frozenset({"ai", "gen_ai"})
@@ -492,7 +507,7 @@ def model(span: SpanView, **other: Any) -> Answer:
         request_model=_named(span.get(REQUEST_MODEL)),
         tokens=usage(),
         asked_for_tools=asks_for_tools(reasons),
-        messages=OUTPUT_MESSAGES in span,
+        messages=OUTPUT_MESSAGES in span and span.scope not in ANSWERS_ONLY,
         calls=own(message_calls, OUTPUT_MESSAGES),
         context_limit=context_limit(span),
         cost=own(values.amount, *COSTS),

@@ -16,11 +16,13 @@ from otel_reliability.conventions import values
 from otel_reliability.conventions.adapters import genai
 from otel_reliability.conventions.base import Answer, Convention, SpanView
 from otel_reliability.conventions.hashing import is_known
-from otel_reliability.model.span import STATUS_ERROR, Kind, RejectionFacts
+from otel_reliability.model.span import CANCELLED, STATUS_ERROR, Kind, RejectionFacts
 
 JAVASCRIPT: Final = "strands-agents"
 MESSAGE_EVENT: Final = "gen_ai.tool.message"
 CHOICE_EVENT: Final = "gen_ai.choice"
+CANCELLATION: Final = "strands.cancellation.type"
+"""What ended an agent before its end, whose span has no error then."""
 
 
 class Strands(Convention):
@@ -28,6 +30,7 @@ class Strands(Convention):
 
     name = "Strands"
     scopes = ("strands.telemetry.tracer", JAVASCRIPT)
+    plain = (CANCELLATION,)
     needs = (genai.OPERATION,)
 
     def read(self, span: SpanView) -> Answer | None:
@@ -43,7 +46,11 @@ class Strands(Convention):
 
 
 def _stopped(told: Answer, span: SpanView) -> Answer:
-    """The finish reason of an agent stands in the event of its answer."""
+    """The finish reason of an agent stands in the event of its answer; one that was cancelled has
+    none.
+    """
+    if CANCELLATION in span:
+        return replace(told, facts=replace(told.facts, stopped=CANCELLED))
     reasons = [reason for event in span.events for reason in _finish_reasons(event.attributes)]
     stopped = genai.stopped_by(values.words([reason for reason in reasons if reason]))
     return replace(told, facts=replace(told.facts, stopped=stopped))
