@@ -16,7 +16,7 @@ from otel_reliability.change.alarm import Alarm, tool_shifts
 from otel_reliability.change.points import ChangePoints
 from otel_reliability.change.reference import SIZE, Reference
 from otel_reliability.change.signal_state import WINDOW, SignalState
-from otel_reliability.change.signals import ALL_SIGNALS, CODING_SIGNALS, PATH, SIGNALS
+from otel_reliability.change.signals import ALL_SIGNALS, FURTHER, PATH, SIGNALS, are_known
 from otel_reliability.change.task_order import in_blocks
 from otel_reliability.change.work import Work
 from otel_reliability.config import ChangeSettings
@@ -76,8 +76,8 @@ class Detector:
     **The alarm** comes when the evidence reaches `change.runs_per_false_alarm`. While observations
     are exchangeable, a false one comes on average no sooner than once in that many observations.
     The evidence is the sum of the signals' statistics over the number of signals: an absent signal
-    adds nothing, and counts. Signals of coding agents are among them only where an observation of
-    the reference has data for them.
+    adds nothing, and counts. Further signals (of coding agents, of agents that report cached
+    tokens) are among them only where an observation of the reference has data for them.
 
     >>> from otel_reliability.model.observation import Observation
     >>> detector = Detector(ChangeSettings(runs_per_false_alarm=100))
@@ -181,8 +181,7 @@ class Detector:
         learning = not self._reference.full
         if learning:
             self._reference.add(observation.path)
-            if observation.coding is not None and len(self._states) == len(SIGNALS):
-                self._states += [SignalState(signal) for signal in CODING_SIGNALS]
+            self._take_up(observation)
         else:
             self._monitored += 1
         count = count and self._monitored > WARM_UP
@@ -192,6 +191,14 @@ class Detector:
                 value = self._reference.distance(observation.path)
             if value is not None:
                 state.add(value, observation, ordinal, group, count=count)
+
+    def _take_up(self, observation: Observation) -> None:
+        """Take up the further signals for which this observation has data."""
+        known = {state.signal for state in self._states}
+        for further in FURTHER:
+            read = (signal.read(observation) for signal in further.values())
+            if known.isdisjoint(further) and any(value is not None for value in read):
+                self._states += map(SignalState, further)
 
     def _mean_evidence(self) -> float:
         return sum([state.evidence for state in self._states]) / len(self._states)
@@ -264,13 +271,11 @@ class Detector:
         if "work" in data and same_pin:  # the groups of another reference have other numbers
             detector._work = Work.from_data(data["work"], settings.runs_per_false_alarm)
         same = data["version"] == _STATE_VERSION and same_pin
-        if same and data["signals"].keys() in (SIGNALS.keys(), ALL_SIGNALS.keys()):
+        if same and are_known(data["signals"].keys()):
             detector._monitored = data["monitored"]
             detector._reference = Reference(convert(data["reference"], list[Steps | None]))
             detector._states = [
-                SignalState.from_data(name, data["signals"][name])
-                for name in ALL_SIGNALS
-                if name in data["signals"]
+                SignalState.from_data(name, state) for name, state in data["signals"].items()
             ]
             detector._recent.extend(convert(data["recent"], list[Steps | None]))
         return detector

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from operator import attrgetter
 from typing import Final, NamedTuple
 
@@ -89,13 +90,35 @@ CODING_SIGNALS: Final[Mapping[str, Signal]] = {
         "edits that were tested", "{ratio}", _of_totals("tested_prompts", "testable_prompts")
     ),
     "failed_edit_share": Signal("failed edits", "{ratio}", _of_totals("failed_edits", "edits")),
-    "cache_hit_share": Signal(
-        "cached input tokens", "{ratio}", _of_totals("cached_tokens", "input_tokens")
-    ),
     "edits_per_prompt": Signal("edits a prompt", "{call}", _per_prompt(attrgetter("coding.edits"))),
     "calls_per_prompt": Signal("tool calls a prompt", "{call}", _per_prompt(attrgetter("calls"))),
     "tokens_per_prompt": Signal("tokens a prompt", "{token}", _per_prompt(attrgetter("tokens"))),
     "cancelled_share": Signal("cancelled prompts", "{ratio}", _per_prompt(attrgetter("cancelled"))),
 }
-"""The further signals of coding agents; other agents have no data for them."""
-ALL_SIGNALS: Final[Mapping[str, Signal]] = {**SIGNALS, **CODING_SIGNALS}
+"""The further signals of coding agents."""
+
+
+def _cache_hits(observation: Observation) -> float | None:
+    """Return the share of cached input tokens, of the model calls that report them."""
+    given = observation.input_tokens
+    return observation.cached_tokens / given if given else None
+
+
+CACHE_SIGNALS: Final[Mapping[str, Signal]] = {
+    "cache_hit_share": Signal("cached input tokens", "{ratio}", _cache_hits),
+}
+"""The further signal of agents whose model calls report cached tokens."""
+
+
+FURTHER: Final[Sequence[Mapping[str, Signal]]] = (CACHE_SIGNALS, CODING_SIGNALS)
+"""The signals of agents of some kind; others have no data for them."""
+ALL_SIGNALS: Final[Mapping[str, Signal]] = {**SIGNALS, **CACHE_SIGNALS, **CODING_SIGNALS}
+"""Every signal, by name."""
+
+
+def are_known(names: AbstractSet[str]) -> bool:
+    """Return whether these are all signals of one kind of agent: those of any, and of each further
+    kind all or none.
+    """
+    whole = all(names >= kind.keys() or names.isdisjoint(kind) for kind in FURTHER)
+    return whole and ALL_SIGNALS.keys() >= names >= SIGNALS.keys()

@@ -64,6 +64,8 @@ END: Final = 512
 """It is known whether it ended in an error."""
 CODING: Final = 1024
 """It read or changed files."""
+CACHED: Final = 2048
+"""It is known how many of its input tokens were cached."""
 
 _SUCCESS = Outcome.SUCCESS
 _FAILURE = Outcome.FAILURE
@@ -89,16 +91,20 @@ def data_of(row: Row) -> int:
         found += LIKENESS
     if row.confidence is not None:
         found += CONFIDENCE
-    if row.pressure is not None:
-        found += PRESSURE
     if row.violations is not None:
         found += EVALUATED
     if row.coding is not None:
         found += CODING
-    return found + _ends(row)
+    return found + _of_tokens(row) + _of_end(row)
 
 
-def _ends(row: Row) -> int:
+def _of_tokens(row: Row) -> int:
+    """Return the flags of what is known of a run's input tokens."""
+    found = 0 if row.pressure is None else PRESSURE
+    return found + CACHED if row.input_tokens else found
+
+
+def _of_end(row: Row) -> int:
     """Return the flags of what is known of a run's end."""
     found = 0 if row.ended_in_error is None else END
     outcome = row.outcome

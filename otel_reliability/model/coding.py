@@ -292,7 +292,6 @@ class CodingTotals(NamedTuple):
     `editing_prompts` are those with an edit, and `reads_before_edit` the reads before the first one
     of each. `tested_prompts` are those, of `testable_prompts`, in which tests ran after the last
     edit that succeeded; a prompt is testable where it has such an edit and all commands are known.
-    Tokens are those of the model calls that report how many of their input tokens were cached.
     """
 
     prompts: int
@@ -302,8 +301,6 @@ class CodingTotals(NamedTuple):
     reads_before_edit: int = 0
     testable_prompts: int = 0
     tested_prompts: int = 0
-    input_tokens: int = 0
-    cached_tokens: int = 0
 
     @staticmethod
     def joined(totals: Iterable[CodingTotals | None]) -> CodingTotals | None:
@@ -330,11 +327,6 @@ def coding_totals(run: Run) -> CodingTotals | None:
     done = [at for at in edits if calls[at].ok]
     is_tested = bool(done) and any(one & TESTS for one in found[done[-1] :])
     hides_commands = any(is_hidden(call) for call in calls)
-    cached = [
-        (call.input_tokens, min(call.cached_tokens, call.input_tokens))
-        for call in run.model_calls
-        if call.cached_tokens is not None and call.input_tokens is not None
-    ]
     return CodingTotals(
         prompts=1,
         edits=len(edits),
@@ -343,6 +335,4 @@ def coding_totals(run: Run) -> CodingTotals | None:
         reads_before_edit=sum(one & READS for one in found[: edits[0]]) if edits else 0,
         testable_prompts=1 if done and not hides_commands else 0,
         tested_prompts=1 if is_tested and not hides_commands else 0,
-        input_tokens=sum(given for given, _ in cached),
-        cached_tokens=sum(hit for _, hit in cached),
     )

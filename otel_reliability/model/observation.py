@@ -13,6 +13,7 @@ from typing import Final, TypeAlias
 
 from msgspec import Struct
 
+from otel_reliability.model.cached_input import cached_input
 from otel_reliability.model.coding import CodingTotals, coding_totals
 from otel_reliability.model.row import BASELINE
 from otel_reliability.model.run import Outcome, Run
@@ -34,7 +35,8 @@ class Observation(Struct, frozen=True, gc=False, array_like=True):
     input of one model call, in tokens: it shows a growing context where the sum over calls would
     not. `replies` is the number of model calls with known output tokens, `reply_tokens` the sum of
     these. `fingerprints` are those of `Run`. `tokens` are input and output, `prompts` the number of
-    runs, `cancelled` that of cancelled ones; `coding` what they did to files. `request` is the
+    runs, `cancelled` that of cancelled ones; `coding` what they did to files.
+    `cached_tokens` and `input_tokens` are those of `CachedInput`. `request` is the
     sketch of that of the run, of a session that of its first one.
     """
 
@@ -57,6 +59,8 @@ class Observation(Struct, frozen=True, gc=False, array_like=True):
     cancelled: int = 0
     coding: CodingTotals | None = None
     request: bytes | None = None
+    cached_tokens: int = 0
+    input_tokens: int = 0
 
 
 def counts_for_change(run: Run) -> bool:
@@ -69,6 +73,7 @@ def observation_of(run: Run) -> Observation:
     calls = run.tool_calls
     path = run.path
     replies = [call.output_tokens for call in run.model_calls if call.output_tokens is not None]
+    cached = cached_input(run)
     inputs = [call.input_tokens for call in run.model_calls if call.input_tokens is not None]
     return Observation(
         id=run.run_id,
@@ -89,6 +94,8 @@ def observation_of(run: Run) -> Observation:
         cancelled=int(run.outcome is Outcome.CANCELLED),
         coding=coding_totals(run),
         request=run.request,
+        cached_tokens=cached.cached,
+        input_tokens=cached.given,
     )
 
 
@@ -125,6 +132,8 @@ def joined(session_id: str, runs: Sequence[Observation]) -> Observation:
         cancelled=sum(run.cancelled for run in ordered),
         coding=CodingTotals.joined(run.coding for run in ordered),
         request=ordered[0].request,
+        cached_tokens=sum(run.cached_tokens for run in ordered),
+        input_tokens=sum(run.input_tokens for run in ordered),
     )
 
 

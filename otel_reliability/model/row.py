@@ -124,6 +124,7 @@ class Row(Struct, frozen=True, gc=False):
     - `group`: the number of its input group among the runs of its window, which are compared with
       one another; None until the window forms its groups, and without a request.
     - `coding`: what it did to files; None where it read and changed none.
+    - `cached_tokens`, `input_tokens`: `CachedInput`.
     - `by_status`: its success is no more than an end without error (`outcome.fallback: status`).
     - `flaws`: the kinds of flaws of its telemetry (`model.flaws`).
     - `outcome_key`: the hash of its business key.
@@ -163,6 +164,8 @@ class Row(Struct, frozen=True, gc=False):
     group: int | None = None
     flaws: tuple[str, ...] = ()
     coding: CodingTotals | None = None
+    cached_tokens: int = 0
+    input_tokens: int = 0
     nested: bool = False
     outcome_key: str | None = None
     outcome_ns: int | None = None

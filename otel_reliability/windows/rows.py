@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple, overload
 
 from otel_reliability.metrics.base import RunKind, data_of
 from otel_reliability.metrics.stability.context_growth import slope_of
+from otel_reliability.model.cached_input import cached_input
 from otel_reliability.model.coding import coding_totals
 from otel_reliability.model.flaws import flaws_of
 from otel_reliability.model.remembered import Remembered
@@ -43,6 +44,7 @@ def row_of(run: Run, paths: PathTable) -> Row:
     calls = run.tool_calls
     models = run.model_calls
     task = run.task_id
+    cached = cached_input(run)
     effects = None if path is None or calls is None else effects_of(calls)
     return Row(
         end_ns=run.end_ns,
@@ -79,6 +81,8 @@ def row_of(run: Run, paths: PathTable) -> Row:
         request=run.request if task is None else None,
         flaws=flaws_of(run),
         coding=coding_totals(run),
+        cached_tokens=cached.cached,
+        input_tokens=cached.given,
         nested=run.nested,
         outcome_key=run.outcome_key,
         outcome_ns=outcome_ns_of(run.evaluations),
@@ -334,6 +338,8 @@ MAX_SHARED: Final = 8_192
 _IN_RECORD: Final = (
     "pressure",
     "tokens",
+    "cached_tokens",
+    "input_tokens",
     "latency_ns",
     "confidence",
     "cost",

@@ -225,3 +225,29 @@ def test_a_restart_keeps_to_the_pinned_recording() -> None:
     passed(detector, exchangeable(10))
     assert restarted(detector, pinned=PINNED).evidence() == detector.evidence()
     assert restarted(detector).evidence().blind == BLIND
+
+
+def test_a_fall_of_cache_hits_is_a_change_of_any_agent_that_reports_them() -> None:
+    def hits(n: int, share: int) -> Observation:
+        return replace(exchangeable(n + 1)[n], cached_tokens=share + n % 5, input_tokens=100)
+
+    detector = Detector(SETTINGS)
+    alarms = passed(detector, [hits(n, 80 if n < 100 else 20) for n in range(150)])
+    without = Detector(SETTINGS)
+    passed(without, exchangeable(100))
+
+    assert [alarm.signal for alarm in alarms] == ["cache_hit_share"]
+    assert 98 <= alarms[0].since_observation <= 104
+    assert "cache_hit_share" not in without.to_data()["signals"]
+
+
+def test_further_signals_survive_a_restart() -> None:
+    seen = [replace(one, cached_tokens=1, input_tokens=2) for one in exchangeable(90)]
+    detector = Detector(SETTINGS)
+    passed(detector, seen)
+    data = detector.to_data()
+    torn: dict[str, Any] = {**data, "signals": {**data["signals"], "edits_per_prompt": {}}}
+
+    assert data["signals"].keys() == {*SIGNALS, "cache_hit_share"}
+    assert Detector.from_data(data, SETTINGS).to_data() == data
+    assert Detector.from_data(torn, SETTINGS).to_data()["signals"].keys() == SIGNALS.keys()

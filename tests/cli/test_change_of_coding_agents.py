@@ -13,7 +13,7 @@ import pytest
 
 from otel_reliability.change.detector import Detector
 from otel_reliability.change.recording import Observations
-from otel_reliability.change.signals import ALL_SIGNALS, CODING_SIGNALS, SIGNALS
+from otel_reliability.change.signals import CODING_SIGNALS, SIGNALS
 from otel_reliability.config import ChangeSettings
 from otel_reliability.recording import Recording
 from tests.change.build import exchangeable
@@ -131,7 +131,7 @@ def test_detector_monitors_coding_signals_of_coding_agents_alone(months: Path) -
     for one in exchangeable(100):
         other.add(one)
 
-    assert coding.to_data()["signals"].keys() == ALL_SIGNALS.keys()
+    assert coding.to_data()["signals"].keys() == {*SIGNALS, *CODING_SIGNALS}
     assert other.to_data()["signals"].keys() == SIGNALS.keys()
     restored = Detector.from_data(coding.to_data(), ChangeSettings())
     assert restored.to_data() == coding.to_data()

@@ -343,6 +343,11 @@ def failed_call_share(rows: Sequence[Row], settings: Settings) -> float | None:
     return sum(row.failed_calls or 0 for row in counted) / calls if calls else None
 
 
+def cache_hit_share(rows: Sequence[Row], settings: Settings) -> float | None:
+    given = sum(row.input_tokens for row in baseline(rows))
+    return sum(row.cached_tokens for row in baseline(rows)) / given if given else None
+
+
 def least_share(objective: ObjectiveSettings) -> float:
     return 1 - (objective.errors or 0) if objective.success is None else objective.success
 
@@ -436,6 +441,7 @@ NAIVE: Mapping[str, Formula] = {
     "failed_run_share": failed_run_share,
     "failed_in_a_row": failed_in_a_row,
     "failed_call_share": failed_call_share,
+    "cache_hit_share": cache_hit_share,
     "objective": lambda _, settings: next(map(least_share, settings.objectives), None),
     "objective_period": lambda _, settings: next((one.period for one in settings.objectives), None),
     "error_budget_left": budget_left,

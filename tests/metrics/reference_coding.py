@@ -46,7 +46,6 @@ NAIVE: Mapping[str, Formula] = {
     "reads_before_edit": ratio("reads_before_edit", "editing_prompts"),
     "tested_edit_share": ratio("tested_prompts", "testable_prompts"),
     "failed_edit_share": ratio("failed_edits", "edits"),
-    "cache_hit_share": ratio("cached_tokens", "input_tokens"),
     "edits_per_prompt": per_prompt(edits),
     "cancelled_share": per_prompt(lambda row: float(row.outcome is Outcome.CANCELLED)),
     "tokens_per_prompt": per_prompt(lambda row: row.tokens),

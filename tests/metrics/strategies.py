@@ -53,8 +53,6 @@ def coding(draw: st.DrawFn) -> CodingTotals | None:
         reads_before_edit=draw(st.integers(0, 9)) if edits else 0,
         testable_prompts=testable,
         tested_prompts=int(testable and draw(st.booleans())),
-        input_tokens=(given := draw(st.sampled_from([0, 7, 10**6]))),
-        cached_tokens=draw(st.integers(0, given)),
     )
 
 
@@ -91,13 +89,15 @@ def fields() -> st.SearchStrategy[dict[str, Any]]:
             "arguments_known": st.booleans(),
             "step_growth": st.none() | st.floats(-1, 1),
             "coding": coding(),
+            "input_tokens": st.sampled_from([0, 7, 10**6]),
+            "cached_tokens": SHARES,
         }
     ).map(_consistent)
 
 
 def _consistent(drawn: dict[str, Any]) -> dict[str, Any]:
     """Calls and failed calls are known together, and retries and repeats are calls after a first
-    one; growth is known where the pressure is.
+    one; growth is known where the pressure is; cached tokens are some of those given.
     """
     given = dict(drawn)
     calls, failed = given.pop("calls") or (None, None)
@@ -105,6 +105,7 @@ def _consistent(drawn: dict[str, Any]) -> dict[str, Any]:
     if calls is not None and again is not None and again.number + again.repeats:
         calls = max(calls, again.number + again.repeats + 1)
     made = {**given, "tool_calls": calls, "failed_calls": failed and min(failed, calls)}
+    made["cached_tokens"] = int(given["cached_tokens"] * given["input_tokens"])
     return made if made["pressure"] is not None else {**made, "step_growth": None}
 
 

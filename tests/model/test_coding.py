@@ -15,7 +15,7 @@ from otel_reliability.model.coding import (
     coding_totals,
     of_command,
 )
-from otel_reliability.model.run import ModelCall, Run, ToolCall
+from otel_reliability.model.run import Run, ToolCall
 from otel_reliability.testing import call, run
 
 HASHER = Hasher(b"key")
@@ -126,18 +126,3 @@ def test_failed_edit_alone_has_nothing_to_test() -> None:
     found = coding_totals(prompt(made("Edit", ok=False), made("Bash", "npm test")))
     assert found is not None
     assert (found.failed_edits, found.testable_prompts) == (1, 0)
-
-
-def test_cached_tokens_are_those_of_calls_that_report_them() -> None:
-    calls = (
-        model_call(1_000, 10, cached_tokens=900),
-        model_call(500, 10),
-        model_call(200, 10, cached_tokens=300),
-    )
-    found = coding_totals(replace(prompt(made("Edit")), model_calls=calls))
-    assert found is not None
-    assert (found.input_tokens, found.cached_tokens) == (1_200, 1_100)
-
-
-def model_call(given: int, output: int, **facts: int) -> ModelCall:
-    return ModelCall("m", given, output, False, "agent", 0, 1, **facts)

@@ -1,4 +1,4 @@
-"""How many attempts there were at each task, and how many of them passed."""
+"""Attempts at each task: how many there were, and how many of them passed."""
 
 from __future__ import annotations
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from otel_reliability.metrics.coding.cache_hit_share import CacheHitShare
 from otel_reliability.metrics.coding.edits_per_prompt import EditsPerPrompt
 from otel_reliability.metrics.coding.failed_edit_share import FailedEditShare
 from otel_reliability.metrics.coding.reads_before_edit import ReadsBeforeEdit
 from otel_reliability.metrics.coding.tested_edit_share import TestedEditShare
 
-ROWS = (ReadsBeforeEdit, TestedEditShare, FailedEditShare, EditsPerPrompt, CacheHitShare)
+ROWS = (ReadsBeforeEdit, TestedEditShare, FailedEditShare, EditsPerPrompt)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from otel_reliability.metrics.base import Derived, Metric
 from otel_reliability.metrics.stability.branch_instability import BranchInstability
+from otel_reliability.metrics.stability.cache_hit_share import CacheHitShare
 from otel_reliability.metrics.stability.context_growth import ContextGrowth
 from otel_reliability.metrics.stability.distinct_paths import DistinctPaths
 from otel_reliability.metrics.stability.effect_agreement import EffectAgreement
@@ -40,5 +41,6 @@ ROWS: tuple[type[Metric | Derived], ...] = (
     EffectAgreement,
     NoEffectShare,
     ContextGrowth,
+    CacheHitShare,
     Loops,
 )
