@@ -17,6 +17,7 @@ from typing import Final, NamedTuple, TypeAlias
 from otel_reliability.assembly.buffers import TraceBuffer
 from otel_reliability.assembly.lifecycle import Assembler
 from otel_reliability.config import WatchSettings
+from otel_reliability.model.cpu_budget import CpuBudget
 from otel_reliability.model.limit import Limit
 from otel_reliability.model.row import Row
 from otel_reliability.model.run import AgentKey, Run, ServiceKey
@@ -120,7 +121,8 @@ class Watch:
         """The agent spans of each growing trace when it was checked last, and its open runs."""
         self._by_agent: dict[AgentKey, list[_OpenRun]] | None = None
         """These open runs by agent, made when they are first asked for after a check."""
-        self._allowance, self._checked = BURST_S, float("-inf")
+        self._budget = CpuBudget(CPU_SHARE, BURST_S)
+        self._checked = float("-inf")
 
     @property
     def limits(self) -> tuple[Limit, ...]:
@@ -138,7 +140,7 @@ class Watch:
         """
         if now - self._checked < INTERVAL_S:
             return
-        self._allowance = min(BURST_S, self._allowance + CPU_SHARE * min(now - self._checked, 1e6))
+        self._budget.refill(now)
         self._checked = now
         began = spent()
         if now - self._read_at >= BOUNDS_AGE_S:
@@ -151,13 +153,13 @@ class Watch:
         }
         grown = filter(self._has_grown, growing)
         for buffer in sorted(grown, key=lambda buffer: -buffer.agent_spans):
-            if spent() - began >= self._allowance:
+            if spent() - began >= self._budget.left:
                 self._shortened += 1
                 break
             runs = self._assembler.open_runs_of(buffer) if _may_go_on(buffer) else ()
             self._traces[buffer] = buffer.agent_spans, [self._compared(run) for run in runs]
         self._by_agent = None
-        self._allowance -= spent() - began
+        self._budget.left -= spent() - began
 
     def most_extreme(self, key: AgentKey) -> Usage:
         """Return by kind the largest share of its bound that an open run of an

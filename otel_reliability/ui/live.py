@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -17,6 +18,7 @@ from otel_reliability.engine import Engine
 from otel_reliability.errors import ConfigurationError
 from otel_reliability.loading import nearest
 from otel_reliability.model.changed import ChangedKeys
+from otel_reliability.model.cpu_budget import CpuBudget
 from otel_reliability.model.letters import Letters
 from otel_reliability.model.record import agent_key
 from otel_reliability.model.run import AgentKey, Run
@@ -39,17 +41,16 @@ numbers cover all runs.
 """
 MAX_RUNS_FOR_INTERVALS: Final = 200
 """Runs of a window up to which a service computes intervals: they take some 3 ms a run."""
-BURST_POINTS: Final = 200
-"""Points that may be added at once, over all agents: each costs as much as the reading of a score,
-half a millisecond.
+CPU_SHARE: Final = 0.01
+"""Share of one processor that points may use in the long run. A point costs as much as the reading
+of a score: some milliseconds, where requests form groups. An agent that is skipped adds its next
+one.
 """
-RESERVED_POINTS: Final = 160
+BURST_S: Final = 0.25
+"""Seconds of processor time that points may use after a pause, over all agents."""
+RESERVED_S: Final = 0.23
 """Those of a burst that are left to short histories: a new agent has a curve at once, and the
 curves of others are no tenth of the service's work, as they were on recorded traffic.
-"""
-POINTS_PER_S: Final = 20.0
-"""Points a second that may be added in the long run: a hundredth of a processor. An agent that is
-skipped adds its next one.
 """
 MAX_SENTENCE: Final = 2_000
 MAX_EXCEEDING: Final = 5
@@ -70,11 +71,13 @@ class Histories:
     `changes`, and gives them to `restore` after a restart.
     """
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, spent: Callable[[], float] = time.thread_time) -> None:
+        """`spent`: processor time in seconds."""
         self._engine = engine
         self._histories: dict[AgentKey, History] = {}
         self._changed = ChangedKeys[AgentKey]()
-        self._budget, self._checked = float(BURST_POINTS), engine.now()
+        self._spent = spent
+        self._budget = CpuBudget(CPU_SHARE, BURST_S)
         engine.observe_agents(self._observe)
 
     def of(self, key: AgentKey) -> tuple[ScorePoint, ...]:
@@ -128,27 +131,18 @@ class Histories:
             self._changed.add(key)
             if not history.is_due():
                 return
-        reserved = 0 if history is None or history.is_short() else RESERVED_POINTS
-        if state.first_window.runs < MIN_RUNS or not self._has_budget(reserved):
+        self._budget.refill(self._engine.now())
+        reserved = 0.0 if history is None or history.is_short() else RESERVED_S
+        if state.first_window.runs < MIN_RUNS or self._budget.left <= reserved:
             return
+        began = self._spent()
         score = state.first_window.reading("score").value
+        self._budget.left -= self._spent() - began
         end_ns = state.last_run_ns
         history = history or self._begin(key)
         if score is not None and end_ns is not None:
             history.add(ScorePoint(end_ns, score))
             self._changed.add(key)
-
-    def _has_budget(self, reserved: int) -> bool:
-        """Return whether a point may be added while so many are reserved for others."""
-        now = self._engine.now()
-        self._budget = min(
-            float(BURST_POINTS), self._budget + POINTS_PER_S * max(0.0, now - self._checked)
-        )
-        self._checked = now
-        if self._budget < 1 + reserved:
-            return False
-        self._budget -= 1
-        return True
 
     def _begin(self, key: AgentKey) -> History:
         view = self._engine.view

@@ -19,7 +19,7 @@ from otel_reliability.report.history import (
 from otel_reliability.report.view import ScorePoint
 from otel_reliability.testing import FakeClock, rows_of, run
 from otel_reliability.ui.charts import HEIGHT, WIDTH, curve
-from otel_reliability.ui.live import BURST_POINTS, Histories
+from otel_reliability.ui.live import BURST_S, CPU_SHARE, Histories
 from otel_reliability.windows.window import measure
 
 SETTINGS = Settings(metrics=MetricSettings(min_runs=2), windows=(WindowSettings(last=50),))
@@ -34,6 +34,23 @@ def closed(engine: Engine, number: int, agent: str = "support", path: str = "a b
         path.split(), number, key=key_of(agent), run_id=f"{agent}-{number}", token_pressure=0.1
     )
     engine.receive_events([RunEvent(RunChange.CLOSED, happened, None)])
+
+
+class ProcessorClock:
+    """Processor time of which each point takes `POINT_S`: it is asked before and after."""
+
+    POINT_S = 0.002
+
+    def __init__(self) -> None:
+        self._asked = 0
+
+    def __call__(self) -> float:
+        self._asked += 1
+        return self.seconds
+
+    @property
+    def seconds(self) -> float:
+        return self._asked // 2 * self.POINT_S
 
 
 @given(st.lists(st.integers(min_value=-MAX_AGE_NS // 50, max_value=MAX_AGE_NS // 20), max_size=400))
@@ -80,24 +97,28 @@ def test_histories_follow_the_score_of_each_agent() -> None:
 
 
 def test_a_flood_of_runs_is_not_slowed_by_curves() -> None:
-    """Beyond a burst only so many points a second; whose turn passed gets the next."""
+    """Beyond a burst only so much processor time a second; whose turn passed gets the next."""
     clock = FakeClock()
     engine = Engine(SETTINGS, clock=clock, wall=None)
-    histories = Histories(engine)
-    for number in range(1, 10 * BURST_POINTS):
+    histories = Histories(engine, spent := ProcessorClock())
+    for number in range(1, 2_000):
         closed(engine, 1 + number // 20, f"agent-{number % 20}")
-    flooded = sum(len(histories.of(key_of(f"agent-{number}"))) for number in range(20))
+    flooded = spent.seconds
     clock.advance(1.0)
-    closed(engine, 500, "agent-7")
+    for number in range(100):
+        closed(engine, 500 + number, "agent-7")
+    clock.advance(60.0)
+    closed(engine, 900, "agent-7")
 
-    assert flooded <= BURST_POINTS
-    assert histories.of(key_of("agent-7"))[-1].ns == run(["a", "b"], 500).end_ns
+    assert flooded <= BURST_S + spent.POINT_S
+    assert spent.seconds - flooded <= CPU_SHARE + 3 * spent.POINT_S
+    assert histories.of(key_of("agent-7"))[-1].ns == run(["a", "b"], 900).end_ns
 
 
 def test_a_new_agent_has_a_curve_at_once_while_others_wait() -> None:
     engine = Engine(SETTINGS, clock=(clock := FakeClock()), wall=None)
-    histories = Histories(engine)
-    for number in range(1, 10 * BURST_POINTS):
+    histories = Histories(engine, ProcessorClock())
+    for number in range(1, 2_000):
         clock.advance(1.0 if number < 40 * 20 else 0.0)
         closed(engine, 1 + number // 20, f"agent-{number % 20}")
     for number in range(1, 31):
