@@ -392,6 +392,8 @@ class RunBuilder:
             cut and any(i in cut and facts.tokens == _NO_TOKENS for i, facts in models)
         ):
             tokens_in = tokens_out = pressure = None
+        if root is not None and root.facts.lacks_output:
+            tokens_out = None
         if tokens_in is None and tokens_out is None and root is not None:
             tokens_in, tokens_out = _totals_of_agents(draft.linked.tree, draft.members)
             window = run_window or max([limits.of(facts) or 0 for _, facts in models], default=0)

@@ -16,6 +16,7 @@ from otel_reliability.recording import Recording
 from otel_reliability.sources import chunks
 from otel_reliability.sources.batch import Malformed, Reason
 from tests.shared import shared
+from tests.sources.session_writers import GEMINI_PROMPT, SESSION, at, gemini_call
 
 
 def read(*folders: Path) -> tuple[list[Run], list[Malformed]]:
@@ -122,3 +123,25 @@ def test_a_line_as_long_as_a_file_is_passed_over(session: Path) -> None:
 
     assert problems == []
     assert [run.path for run in found] == [run.path for run in wanted]
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+def test_a_document_is_read_whole_or_is_one_problem(tmp_path: Path, indent: int | None) -> None:
+    answer = gemini_call("glob", "x")
+    messages = [
+        {"id": f"m{number}", "timestamp": at(number), **each}
+        for number, each in enumerate([GEMINI_PROMPT, answer])
+    ]
+    header = {"sessionId": SESSION, "projectHash": "p", "startTime": at(0)}
+    text = json.dumps({**header, "messages": messages}, indent=indent)
+    chats = tmp_path / ".gemini/tmp/shop/chats"
+    chats.mkdir(parents=True)
+    (chats / "session-1.json").write_text(text)
+    (chats / "session-2.json").write_text(text[:-40])
+
+    found, problems = read(chats)
+
+    assert [run.path for run in found] == [("glob",)]
+    assert [(each.reason, each.place) for each in problems] == [
+        (Reason.JSON, f"{chats / 'session-2.json'}:1")
+    ]

@@ -5,6 +5,7 @@ readers of their files, describe them.
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -197,6 +198,28 @@ def test_claude_background_agent_that_reports_later_works_once(tmp_path: Path) -
     assert [run.input_tokens for run in runs] == [300, 200]
 
 
+def test_claude_output_tokens_of_some_answers_are_no_sum(tmp_path: Path) -> None:
+    """An answer that was interrupted has no stop reason: what it spent is not known."""
+    session = Claude(tmp_path).user("Read it.").call("c1", "ok", error=False)
+    session.answer(stop_reason=None, usage={"input_tokens": 100, "output_tokens": 1})
+    session.user([{"type": "text", "text": "[Request interrupted by user]"}])
+
+    [run] = runs_in(tmp_path)
+
+    assert (run.input_tokens, run.output_tokens) == (200, None)
+
+
+def test_claude_agent_whose_file_is_gone_leaves_the_path_unknown(tmp_path: Path) -> None:
+    session = Claude(tmp_path).user("Have it read.")
+    session.answer({"type": "tool_use", "id": "t1", "name": "Agent", "input": {}})
+    block = {"type": "tool_result", "tool_use_id": "t1", "content": "ok"}
+    session.user([block], toolUseResult={"status": "completed", "agentId": "a9"}).answer()
+
+    [run] = runs_in(tmp_path)
+
+    assert (run.path, run.input_tokens) == (None, None)
+
+
 # --- Codex ----------------------------------------------------------------------------------------
 
 
@@ -318,6 +341,57 @@ def test_codex_turn_that_was_aborted(tmp_path: Path, reason: str, outcome: Outco
     assert run.outcome is outcome
 
 
+@pytest.mark.parametrize(
+    ("output", "ends"),
+    [
+        ("exec command rejected by user", []),
+        ("patch rejected by user", []),
+        ("patch rejected: writing outside of the project", []),
+        ({"content": "patch rejected by user", "success": False}, []),
+        ('err: "user rejected MCP tool call"', []),
+        ("Command blocked by PreToolUse hook: no. Command: git push", []),
+        ('err: "tool call error: tool call failed for `ops/status`"', [False]),
+        ('{"content":[{"type":"text","text":"no host"}],"isError":true}', [False]),
+        ('{"content":[{"type":"text","text":"an error"}],"isError":false}', [True]),
+        ({"content": "no such program", "success": False}, [False]),
+        ([{"type": "input_image", "image_url": "data:"}], [True]),
+        ("aborted", [True]),
+        ("aborted transactions: 7", [True]),
+    ],
+)
+def test_codex_outputs_of_releases_without_items(
+    tmp_path: Path, output: object, ends: list[bool]
+) -> None:
+    session = Codex(tmp_path, SESSION).prompt("Try it.")
+    session.line("response_item", type="function_call", name="f", call_id="c1", arguments="{}")
+    session.line("response_item", type="function_call_output", call_id="c1", output=output)
+
+    [run] = runs_in(tmp_path)
+
+    assert ok(run) == ends
+    assert (run.outcome is Outcome.CANCELLED) is (output == "aborted")
+
+
+def test_codex_calls_that_a_provider_numbers_anew_count_each(tmp_path: Path) -> None:
+    for number in range(2):
+        session = Codex(tmp_path, f"{number}{SESSION[1:]}", begin=100 * number)
+        session.line("turn_context", model="m").prompt("Try it.")
+        session.call("call_0", "Exit code: 1").call("call_0", "Exit code: 0")
+
+    assert [ok(run) for run in in_order(tmp_path)] == [[False, True], [False, True]]
+
+
+def test_codex_agent_whose_rollout_is_gone_leaves_the_path_unknown(tmp_path: Path) -> None:
+    session = Codex(tmp_path, SESSION).prompt("Have it tested.").tokens(1)
+    session.line("response_item", type="function_call", name="spawn_agent", call_id="c1")
+    output = json.dumps({"agent_id": "22222222" + SESSION[8:]})
+    session.line("response_item", type="function_call_output", call_id="c1", output=output)
+
+    [run] = runs_in(tmp_path)
+
+    assert (run.path, run.input_tokens) == (None, None)
+
+
 # --- Gemini CLI -----------------------------------------------------------------------------------
 
 
@@ -364,6 +438,76 @@ def test_gemini_messages_of_the_program_and_rewinds_are_no_work(tmp_path: Path) 
 
     assert [run.path for run in runs] == [("read_file",), ("glob",)]
     assert [run.input_tokens for run in runs] == [90, 90]
+
+
+EDITOR = (
+    "Here is the user's editor context as a JSON object. This is for your information only.\n{}"
+)
+CHANGES = "Here is a summary of changes in the user's editor context, in JSON format. {}"
+
+
+@pytest.mark.parametrize(
+    "added",
+    [
+        "<hook_context>Be short.</hook_context>",
+        "I ran the following shell command:\n```sh\nls\n```\n\nThis produced the following result:",
+        EDITOR,
+        CHANGES,
+        "User has manually exited Plan Mode. Switching to Default mode.",
+        "- **Workspace Directories:**\n  - /home/me/shop",
+    ],
+)
+@pytest.mark.parametrize("is_own_message", [True, False])
+def test_gemini_texts_that_the_program_adds_are_no_prompts(
+    tmp_path: Path, added: str, is_own_message: bool
+) -> None:
+    parts = [{"text": added}, {"text": "Run it."}]
+    messages: list[dict[str, Any]] = [{"type": "user", "content": parts}]
+    if is_own_message:
+        messages = [{"type": "user", "content": [part]} for part in parts]
+    answer = {**gemini_call("read_file", "x"), "content": "Done."}
+    gemini(tmp_path, [*messages, answer, {"type": "user", "content": [{"text": added}]}])
+
+    [run] = runs_in(tmp_path)
+
+    assert (run.path, run.input_tokens) == (("read_file",), 90)
+
+
+def test_gemini_prompt_behind_the_text_of_a_hook_is_one(tmp_path: Path) -> None:
+    said = "<hook_context>Be short.</hook_context>\n\nRun it."
+    gemini(tmp_path, [{"type": "user", "content": said}, gemini_call("read_file", "x")])
+
+    [run] = runs_in(tmp_path)
+
+    assert run.path == ("read_file",)
+
+
+def gemini_document(path: Path, session: str, second: float, *messages: dict[str, Any]) -> None:
+    """Write a session as one indented document; `second`: when it begins."""
+    timed = [
+        {"id": f"{session}{number}", "timestamp": at(second + number), **each}
+        for number, each in enumerate(messages)
+    ]
+    header = {"sessionId": session, "projectHash": "p", "startTime": at(second)}
+    kind = "subagent" if path.parent.name != "chats" else "main"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps({**header, "messages": timed, "kind": kind}, indent=2))
+
+
+def test_gemini_agents_of_documents_work_for_the_prompt_in_which_they_began(
+    tmp_path: Path,
+) -> None:
+    chats = tmp_path / ".gemini/tmp/shop/chats"
+    done = {"type": "gemini", "content": "Done.", "tokens": TOKENS, "model": "m"}
+    asked = [GEMINI_PROMPT, done, {**GEMINI_PROMPT, "content": "Again."}, done]
+    gemini_document(chats / "session-1.json", "s1", 0, *asked)
+    work = gemini_call("grep_search", "x", id="c7")
+    gemini_document(chats / "s1/agent-7.json", "agent-7", 2.5, GEMINI_PROMPT, work)
+
+    runs = in_order(tmp_path)
+
+    assert [run.path for run in runs] == [(), ("grep_search",)]
+    assert [run.input_tokens for run in runs] == [90, 180]
 
 
 # --- Qwen Code ------------------------------------------------------------------------------------
@@ -436,6 +580,17 @@ def test_qwen_prompt_fails_where_its_last_request_did(
     assert (run.path, run.ended_in_error) == (("read_file",), failed)
 
 
+def test_qwen_agent_without_a_file_leaves_the_path_unknown(tmp_path: Path) -> None:
+    shown = {"type": "task_execution", "subagentName": "Explore", "status": "completed"}
+    result = qwen_result("c1")
+    result["toolCallResult"]["resultDisplay"] = shown
+    qwen_file(tmp_path, [qwen_said("Have it read."), qwen_answer("c1"), result, qwen_answer()])
+
+    [run] = runs_in(tmp_path)
+
+    assert (run.path, run.input_tokens) == (None, None)
+
+
 # --- Copilot CLI ----------------------------------------------------------------------------------
 
 
@@ -458,6 +613,87 @@ def test_copilot_error_that_it_overcame_does_not_fail_the_prompt(
     [run] = runs_in(tmp_path)
 
     assert run.ended_in_error is not goes_on
+
+
+def copilot(home: Path, *events: tuple[str, dict[str, Any]]) -> None:
+    started = ("session.start", {"sessionId": SESSION, "selectedModel": "m1"})
+    lines = [
+        {"type": kind, "id": f"e{number}", "timestamp": at(number), "parentId": None, "data": data}
+        for number, (kind, data) in enumerate([started, *events])
+    ]
+    write(home / ".copilot/session-state" / SESSION / "events.jsonl", lines)
+
+
+def copilot_answer(name: str, *calls: str, **more: object) -> tuple[str, dict[str, Any]]:
+    asked = [{"toolCallId": call, "name": "bash"} for call in calls]
+    return "assistant.message", {"apiCallId": name, "toolRequests": asked, **more}
+
+
+def copilot_done(call: str) -> tuple[str, dict[str, Any]]:
+    return "tool.execution_complete", {"toolCallId": call, "success": True}
+
+
+def copilot_usage(spent: int) -> tuple[str, dict[str, Any]]:
+    usage = {"model": "m2", "inputTokens": spent, "outputTokens": spent // 10}
+    return "session.usage_record", {"usage": usage}
+
+
+def test_copilot_answers_of_releases_without_usage_are_model_calls(tmp_path: Path) -> None:
+    """A later release goes on in the same file: its usage records stand for the answers then."""
+    copilot(
+        tmp_path,
+        ("user.message", {"content": "Build it."}),
+        copilot_answer("a1", outputTokens=40),
+        copilot_answer("a1", "c1", outputTokens=40),
+        copilot_done("c1"),
+        copilot_answer("a2", outputTokens=30),
+        ("user.message", {"content": "Again."}),
+        copilot_answer("a3", "c2", outputTokens=20),
+        copilot_usage(200),
+        copilot_done("c2"),
+        copilot_answer("a4", outputTokens=30),
+        copilot_usage(300),
+    )
+    events = next(tmp_path.rglob("events.jsonl"))
+    shutil.copytree(events.parent, events.parent.with_name("a-fork"))
+
+    first, second = in_order(tmp_path)
+
+    assert [call.model for call in first.model_calls] == ["m1", "m1"]
+    assert (first.input_tokens, first.output_tokens) == (None, 70)
+    assert [call.model for call in second.model_calls] == ["m2", "m2"]
+    assert (second.input_tokens, second.output_tokens) == (500, 50)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"delivery": "steering"},
+        {"delivery": "idle", "isAutopilotContinuation": True},
+        {"delivery": "idle", "source": "skill-pdf"},
+    ],
+)
+def test_copilot_message_that_begins_no_turn_of_a_person_joins_the_one_that_goes_on(
+    tmp_path: Path, more: dict[str, Any]
+) -> None:
+    copilot(
+        tmp_path,
+        ("user.message", {"content": "Build it.", "delivery": "idle"}),
+        copilot_answer("a1", "c1"),
+        copilot_usage(100),
+        ("user.message", {"content": "Quickly.", **more}),
+        copilot_done("c1"),
+        copilot_answer("a2"),
+        copilot_usage(200),
+        ("user.message", {"content": "Test it.", "delivery": "queued"}),
+        copilot_answer("a3", "c2"),
+        copilot_done("c2"),
+        copilot_usage(300),
+    )
+
+    runs = in_order(tmp_path)
+
+    assert [(run.path, run.input_tokens) for run in runs] == [(("bash",), 300), (("bash",), 300)]
 
 
 # --- opencode -------------------------------------------------------------------------------------
@@ -532,3 +768,30 @@ def test_opencode_error_that_it_overcame_does_not_fail_the_prompt(tmp_path: Path
     session.message("assistant", error={"name": "APIError"})
 
     assert [run.ended_in_error for run in in_order(tmp_path)] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("error", "cancelled"),
+    [("Tool execution aborted", True), ("Cancelled", True), ("Cancelled by the server", False)],
+)
+def test_opencode_call_that_was_stopped_did_not_fail(
+    tmp_path: Path, error: str, cancelled: bool
+) -> None:
+    session = OpenCode(tmp_path)
+    session.message("user", {"type": "subtask", "prompt": "x", "agent": "explore"})
+    session.message("assistant", open_call("task", "error", error=error), SPENT)
+
+    [run] = runs_in(tmp_path)
+
+    assert ok(run) == [cancelled]
+    assert (run.outcome is Outcome.CANCELLED) is cancelled
+
+
+def test_opencode_agent_whose_session_is_gone_leaves_the_path_unknown(tmp_path: Path) -> None:
+    session = OpenCode(tmp_path)
+    session.message("user", {"type": "text", "text": "Have it read."})
+    session.message("assistant", open_call("task", metadata={"sessionId": "ses_2"}), SPENT)
+
+    [run] = runs_in(tmp_path)
+
+    assert (run.path, run.input_tokens) == (None, None)

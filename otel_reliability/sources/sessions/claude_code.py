@@ -224,10 +224,14 @@ class _Reader:
             call = run.calls.get(call_id)
             agent = self._agents.get(call_id, "")
             path = self._files.get(call_id) or self._files.get(agent) or _beside(self._path, agent)
-            if call is not None and path is not None and call.name in _STARTS_AGENT:
+            if call is None or call.name not in _STARTS_AGENT:
+                continue
+            if path is not None:
                 known = {*run.calls}
                 _add_agent(run, path, self._seen, self._agents)
                 pending.extend(run.calls.keys() - known)
+            elif agent:  # its file was left behind, or removed
+                run.lacks_tools = run.lacks_models = True
         if not (run.repeats and run.is_empty):
             yield run
 

@@ -20,7 +20,7 @@ import msgspec
 from otel_reliability.sources.chunks import Progress
 from otel_reliability.sources.from_plain import time_ns
 from otel_reliability.sources.otlp_json import items, record, text, whole
-from otel_reliability.sources.sessions.reading import document_of, objects_of
+from otel_reliability.sources.sessions.reading import objects_of
 from otel_reliability.sources.sessions.run import (
     CallStatus,
     Compaction,
@@ -47,14 +47,16 @@ _HEADER: Final = re.compile(r"^Output:$", re.MULTILINE)
 _REJECTED: Final = re.compile(
     r"(?:Script (?:error|failed).{0,200})?"
     r"(?:\S+ failed.{0,4000}CreateProcess \{ message: \W{0,3})?Rejected\("
-    r"|`.{1,4000}` rejected: |exec command rejected by user|rejected by user",
+    r"|`.{1,4000}` rejected: |(?:exec command |patch )?rejected by user|patch rejected: "
+    r"|(?:err: \W)?user (?:rejected|cancelled) MCP tool call"
+    r"|[\w ]{1,40} blocked by PreToolUse hook",
     re.DOTALL,
 )
 _ERROR: Final = re.compile(
-    r"^(?:error|failed|apply_patch verification failed|.{0,80}\bfailed:|unsupported call)",
+    r"^(?:err: |error|failed|apply_patch verification failed|.{0,80}\bfailed:|unsupported call)",
     re.IGNORECASE,
 )
-_CANCELLED: Final = re.compile(r"(?:Wall time: [\d.]+ seconds\s+)?aborted by user")
+_CANCELLED: Final = re.compile(r"(?:Wall time: [\d.]+ seconds\s+)?aborted by user|aborted\Z")
 _ABORTED: Final = "turn_aborted"
 _REVIEWED: Final = "review_ended"
 """Why a turn is aborted that no user stopped."""
@@ -76,15 +78,13 @@ def read(path: Path, seen: Seen, progress: Progress | None = None) -> Iterator[S
     """Read the runs of a session file."""
     reader = _Reader(path, seen)
     for line in objects_of(path, progress, seen.problems):
-        yield from reader.take(line)
-    for line in _of_document(path) if path.suffix == ".json" else ():
-        yield from reader.take(line)
+        for each in _of_document(line) if "session" in line and "items" in line else (line,):
+            yield from reader.take(each)
     yield from reader.end()
 
 
-def _of_document(path: Path) -> Iterator[dict[str, Any]]:
+def _of_document(document: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield the lines that a document of the first releases would be now."""
-    document = document_of(path)
     yield record(document.get("session"))
     yield from map(record, items(document.get("items")))
 
@@ -308,13 +308,17 @@ class _Reader:
                 return
             space = text(item.get("namespace"))
             name = f"{space}__{name}" if space.startswith("mcp__") else name
-            if self._seen.add("call", call_id):
-                given = item.get("arguments") or item.get("input") or item.get("action")
+            given = item.get("arguments") or item.get("input") or item.get("action")
+            # some providers number the calls of each session or answer anew
+            is_new = self._seen.add("call", f"{call_id}\0{name}\0{given}")
+            known = run.calls.get(call_id)
+            is_open = known is not None and known.status is CallStatus.UNFINISHED
+            if is_new or (at - self._began > _COPY_NS and not is_open):
                 run.asked(call_id, name, given, at, inner=self._into is not None)
             elif call_id not in run.calls:
                 self._copied.add(self._turn)
         elif kind in _OUTPUTS:
-            self._output(run, call_id, _text_of(item.get("output")), at)
+            self._output(run, call_id, item.get("output"), at)
 
     def _served(self, run: SessionPrompt, item: Mapping[str, Any], name: str, at: int) -> None:
         """Add a call that the provider executed; some releases write no id of it."""
@@ -329,9 +333,12 @@ class _Reader:
         is_failed = item.get("status") == "failed"
         run.answered(call_id, at, CallStatus.FAILED if is_failed else CallStatus.OK)
 
-    def _output(self, run: SessionPrompt, call_id: str, output: str, at: int) -> None:
+    def _output(self, run: SessionPrompt, call_id: str, given: object, at: int) -> None:
         program = self._programs.pop(call_id, None)
+        output = _text_of(given)
         status = _status(output)
+        if status is CallStatus.OK and record(given).get("success") is False:
+            status = CallStatus.FAILED
         if program is not None and status in (CallStatus.REJECTED, CallStatus.CANCELLED):
             found = _INNER_NAME.search(program)
             name = found[1] if found else _WRAPPER
@@ -375,7 +382,16 @@ def _status(output: str) -> CallStatus:
         return CallStatus.REJECTED
     if _CANCELLED.match(output):
         return CallStatus.CANCELLED
-    return CallStatus.FAILED if _ERROR.match(output) else CallStatus.OK
+    is_error = _ERROR.match(output) or _is_error_of_mcp(output)
+    return CallStatus.FAILED if is_error else CallStatus.OK
+
+
+def _is_error_of_mcp(output: str) -> bool:
+    """Return whether the output is the result of an MCP server that says that it is an error: the
+    first releases write it whole, as JSON.
+    """
+    result = _object(output) if output.startswith('{"content":') else {}
+    return result.get("isError") is True or result.get("is_error") is True
 
 
 def _exit_code(output: str) -> int | None:
@@ -386,9 +402,10 @@ def _exit_code(output: str) -> int | None:
 
 
 def _text_of(output: object) -> str:
-    if isinstance(output, str):
-        return output
-    parts = items(output) or items(record(output).get("content"))
+    content = record(output).get("content")
+    if isinstance(output, str) or isinstance(content, str):
+        return text(output) or text(content)
+    parts = items(output) or items(content)
     return "".join(text(record(part).get("text")) for part in parts)
 
 
@@ -424,3 +441,4 @@ def _add_agent(run: SessionPrompt, path: Path, agent: str, seen: Seen) -> None:
             for inner in reader.started():
                 _add_agent(run, file, inner, seen)
             return
+    run.lacks_tools = run.lacks_models = True

@@ -2,23 +2,23 @@
 
 The lines are the log of a document that changes: a message is written again under its id when tool
 calls are added, and `$set` repeats whole histories. Older releases rewrite one document. Sub-agents
-are files below the session's id.
+are files below the session's id; in documents no call names them.
 
-Source: recordings of releases 0.6.1 to 0.61.0.
+Source: recordings of releases 0.6.1 to 0.61.0; the source of releases 0.37 to 0.56.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from itertools import pairwise
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice, pairwise
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from otel_reliability.sources.chunks import Progress
 from otel_reliability.sources.from_plain import time_ns
 from otel_reliability.sources.otlp_json import items, record, text, whole
-from otel_reliability.sources.sessions.reading import document_of, exit_code_of, objects_of
+from otel_reliability.sources.sessions.reading import exit_code_of, objects_of
 from otel_reliability.sources.sessions.run import (
     NO_TOKENS,
     CallStatus,
@@ -32,7 +32,20 @@ AGENT: Final = "gemini-cli"
 FORK: Final = "qwen-code"
 """Its first releases wrote the same files, below a folder of their own."""
 _ANSWERS: Final = frozenset({"gemini", "qwen"})
-_NOT_TYPED: Final = ("<session_context>", "<state_snapshot>")
+_NOT_TYPED: Final = (
+    "<session_context>",
+    "<state_snapshot>",
+    "I ran the following shell command:\n```sh\n",
+    "Here is the user's editor context as a JSON object.",
+    "Here is a summary of changes in the user's editor context",
+    "User has manually exited Plan Mode. Switching to ",
+    "- **Workspace Directories:**\n",
+)
+"""Beginnings of what the program adds, or of a command that the user executes."""
+_OF_HOOK: Final = re.compile(
+    r"\s*<hook_context>(?:(?!</hook_context>).)*</hook_context>", re.DOTALL
+)
+"""The text of a hook, which a prompt may follow."""
 _SHELL: Final = "run_shell_command"
 _DENIED: Final = re.compile(
     r"denied by policy|is blocked by configuration|^Command rejected because"
@@ -44,6 +57,7 @@ _REFUSED: Final = re.compile(
 """Begins the result of a call that a person did not permit, or of one that waited behind it."""
 _HASHED: Final = re.compile(r"[0-9a-f]{64}")
 """The folder of a project, before releases that name it after the project."""
+_ID: Final = re.compile(r"[\w-]{1,100}")
 _BATCH_NS: Final = 20_000_000
 """The calls of one answer are recorded together, within this time."""
 _CANCELLED: Final = re.compile(r"(?:<untrusted_context>\s*)?Command was cancelled by user")
@@ -54,24 +68,26 @@ def read(path: Path, seen: Seen, progress: Progress | None = None) -> Iterator[S
     run: SessionPrompt | None = None
     session = ""
     is_document = may_lack_calls = False
+    agents: list[_AgentFile] = []
     agent = FORK if ".qwen" in path.parts else AGENT
     for message in _messages(path, seen, progress):
         session = text(message.get("sessionId")) or session
+        if message.get("kind") == "subagent":
+            return
         if "messages" in message:
             is_document = True
             may_lack_calls = _may_lack_calls(path, message)
-        if message.get("kind") == "subagent":
-            return
+            agents = _agents_below(path, session)
         at = time_ns(message.get("timestamp"))
         key = text(message.get("id"))
         if message.get("type") == "user" and _is_prompt(message):
             if run is not None:
-                yield from _done(run)
+                yield from _done(run, agents, at, seen)
             sender = resource_of(agent, "", _project(path))
             run = SessionPrompt(agent, session or path.stem, key, at, sender, at)
             run.repeats = not seen.add("prompt", key)
             run.lacks_tools = run.lacks_models = may_lack_calls
-            run.says(message.get("content"))
+            run.says(_typed(message))
         elif message.get("type") == "user" and run is not None:
             _refused(run, message, at, seen)
         elif message.get("type") in _ANSWERS and run is not None:
@@ -79,12 +95,12 @@ def read(path: Path, seen: Seen, progress: Progress | None = None) -> Iterator[S
             if is_document:
                 _add_merged(run, message)
     if run is not None:
-        yield from _done(run)
+        yield from _done(run, agents, None, seen)
 
 
-def is_part(path: Path) -> bool:
-    """Return whether a file is a sub-agent's: the reader of its session reads it."""
-    return next((line.get("kind") == "subagent" for line in objects_of(path)), False)
+def is_part(_: Path) -> bool:
+    """Return False: a sub-agent's file says so at its beginning, and is read no further."""
+    return False
 
 
 def _is_whole(message: Mapping[str, Any]) -> bool:
@@ -94,10 +110,15 @@ def _is_whole(message: Mapping[str, Any]) -> bool:
     return bool(_said(message).strip() or message.get("toolCalls"))
 
 
-def _done(run: SessionPrompt) -> Iterator[SessionPrompt]:
-    """Yield a run. What its last answer asked for stands in another message, or, where the program
-    was killed meanwhile, nowhere.
+def _done(
+    run: SessionPrompt, agents: Sequence[_AgentFile], end_ns: int | None, seen: Seen
+) -> Iterator[SessionPrompt]:
+    """Yield a run, which the next prompt ended, with the sub-agents that began in it. What its last
+    answer asked for stands in another message, or, where the program was killed meanwhile, nowhere.
     """
+    for agent in agents:
+        if run.start_ns <= agent.start_ns and (end_ns is None or agent.start_ns < end_ns):
+            _add_agent(run, agent.path, seen)
     is_found = any(call.end_ns >= run.unnamed_ns for call in run.calls.values())
     run.lacks_tools = run.lacks_tools or (run.unnamed_ns > 0 and not is_found)
     if not (run.repeats and run.is_empty):
@@ -106,15 +127,9 @@ def _done(run: SessionPrompt) -> Iterator[SessionPrompt]:
 
 def _messages(path: Path, seen: Seen, progress: Progress | None) -> Iterator[dict[str, Any]]:
     """The messages of a session, after a header with its id; of either form of file."""
-    whole_document = False
     for line in objects_of(path, progress, seen.problems):
-        whole_document = whole_document or "messages" in line
         yield line
         yield from map(record, items(line.get("messages")))
-    if not whole_document and ".json" in path.suffixes and path.suffix != ".jsonl":
-        document = document_of(path)
-        yield document
-        yield from map(record, items(document.get("messages")))
 
 
 def _project(path: Path) -> str:
@@ -125,8 +140,15 @@ def _project(path: Path) -> str:
 def _is_prompt(message: Mapping[str, Any]) -> bool:
     if any("functionResponse" in record(part) for part in items(message.get("content"))):
         return False
-    said = _said(message)
-    return bool(said.strip()) and not said.lstrip().startswith(_NOT_TYPED)
+    return bool(_typed(message))
+
+
+def _typed(message: Mapping[str, Any]) -> str:
+    """Return what a person typed: the texts of a message that are not the program's own."""
+    content = message.get("content")
+    said = [text(content), *(text(record(part).get("text")) for part in items(content))]
+    given = (_OF_HOOK.sub("", part).strip() for part in said)
+    return "\n".join(part for part in given if part and not part.startswith(_NOT_TYPED))
 
 
 def _said(message: Mapping[str, Any]) -> str:
@@ -174,7 +196,7 @@ def _add(
             run.answered(call_id, ended, _status(call, result), result)
         agent = text(call.get("agentId"))
         if agent and seen.add("agent", agent):
-            _add_agent(run, path, agent, seen)
+            _add_agent_of_call(run, path, agent, seen)
 
 
 def _may_lack_calls(path: Path, document: Mapping[str, Any]) -> bool:
@@ -227,12 +249,35 @@ def _status(call: Mapping[str, Any], result: str) -> CallStatus:
     return CallStatus.OK
 
 
-def _add_agent(run: SessionPrompt, path: Path, agent: str, seen: Seen) -> None:
-    """Add the work of a sub-agent, whose file lies below the session's id."""
-    if not re.fullmatch(r"[\w-]{1,100}", agent):
-        return
-    for file in sorted(path.parent.glob(f"*/{agent}.jsonl*")):
-        for message in objects_of(file, None, seen.problems):
-            if message.get("type") in _ANSWERS:
-                at = time_ns(message.get("timestamp"))
-                _add(run, message, at, seen, file.parent, inner=True)
+class _AgentFile(NamedTuple):
+    """The document of a sub-agent, and when it began."""
+
+    path: Path
+    start_ns: int
+
+
+def _agents_below(path: Path, session: str) -> list[_AgentFile]:
+    """Return the documents of the sub-agents of a session, which lie below its id."""
+    if not _ID.fullmatch(session):
+        return []
+    return [
+        _AgentFile(file, time_ns(document.get("startTime")))
+        for file in sorted(path.parent.glob(f"{session}/*.json"))
+        for document in islice(objects_of(file), 1)
+    ]
+
+
+def _add_agent_of_call(run: SessionPrompt, path: Path, agent: str, seen: Seen) -> None:
+    """Add the work of a sub-agent that a call names, whose file lies below the session's id."""
+    found = sorted(path.parent.glob(f"*/{agent}.jsonl*")) if _ID.fullmatch(agent) else []
+    for file in found:
+        _add_agent(run, file, seen)
+    if not found:
+        run.lacks_tools = run.lacks_models = True
+
+
+def _add_agent(run: SessionPrompt, file: Path, seen: Seen) -> None:
+    for message in _messages(file, seen, None):
+        if message.get("type") in _ANSWERS:
+            at = time_ns(message.get("timestamp"))
+            _add(run, message, at, seen, file.parent, inner=True)

@@ -43,7 +43,7 @@ _TYPED: Final = frozenset({"text", "file", "agent", "subtask"})
 """The parts of a message of which one is what a user typed or attached."""
 _OF_USER: Final = "The following tool was executed by the user"
 """The prompt that stands for a command that the user executes."""
-_CANCELLED: Final = "Tool execution aborted"
+_CANCELLED: Final = re.compile(r"Tool execution aborted|Cancelled\Z")
 _STOPPED: Final = "MessageAbortedError"
 
 
@@ -217,7 +217,10 @@ def _add_call(
     status = _status(state, result, is_shell=name == _SHELL)
     run.answered(call_id, _time(times.get("end")) or at, status, result)
     agent = text(record(state.get("metadata")).get("sessionId"))
-    for message in store.messages(agent) if agent else ():
+    work = store.messages(agent) if agent else []
+    if agent and not work:
+        run.lacks_tools = run.lacks_models = True
+    for message in work:
         if message.get("role") == "assistant":
             created = _time(record(message.get("time")).get("created"))
             _add(store, run, message, created, seen, inner=True)
@@ -230,7 +233,7 @@ def _status(state: Mapping[str, Any], result: str, *, is_shell: bool) -> CallSta
     if status == "error":
         if result.startswith(_REJECTED) or _RULE in result:
             return CallStatus.REJECTED
-        return CallStatus.CANCELLED if result.startswith(_CANCELLED) else CallStatus.FAILED
+        return CallStatus.CANCELLED if _CANCELLED.match(result) else CallStatus.FAILED
     if is_shell and _ABORTED.search(result[-2_000:]):
         return CallStatus.CANCELLED
     return CallStatus.FAILED if whole(record(state.get("metadata")).get("exit")) else CallStatus.OK

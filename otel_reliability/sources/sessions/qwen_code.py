@@ -32,6 +32,8 @@ AGENT: Final = "qwen-code"
 _SHELL: Final = "run_shell_command"
 _MID_TURN: Final = "mid_turn_user_message"
 _NOTIFICATION: Final = "notification"
+_OF_AGENT: Final = "task_execution"
+"""The display of a call that is the work of a sub-agent."""
 _API_ERROR: Final = "qwen-code.api_error"
 _REFUSED: Final = re.compile(
     r"permission was declined|execution_denied|blocked by configuration|"
@@ -94,7 +96,10 @@ def _done(run: SessionPrompt, path: Path, seen: Seen) -> Iterator[SessionPrompt]
     files = {_call_of(meta): meta for meta in below.glob("*.meta.json")}
     pending = [*run.calls]
     while pending:
-        meta = files.get(pending.pop())
+        call_id = pending.pop()
+        meta = files.get(call_id)
+        if meta is None and run.calls[call_id].of_agent:  # older releases write no file of it
+            run.lacks_tools = run.lacks_models = True
         if meta is not None:
             known = {*run.calls}
             file = meta.with_name(meta.name.replace(".meta.json", ".jsonl"))
@@ -141,6 +146,8 @@ def _take(
         if status is CallStatus.OK and _has_error(line):
             status = CallStatus.FAILED
         run.answered(text(facts.get("callId")), at, status, result)
+        if asked is not None:
+            asked.of_agent = record(facts.get("resultDisplay")).get("type") == _OF_AGENT
     elif kind == "system" and line.get("subtype") == "chat_compression":
         info = record(record(line.get("systemPayload")).get("info"))
         before, after = whole(info.get("originalTokenCount")), whole(info.get("newTokenCount"))

@@ -1,4 +1,4 @@
-"""The JSON objects of a session file, one a line."""
+"""The JSON objects of a session file: one a line, or an indented one that is the whole file."""
 
 from __future__ import annotations
 
@@ -11,17 +11,8 @@ import msgspec
 
 from otel_reliability.sources.batch import Malformed, Reason
 from otel_reliability.sources.chunks import Chunks, Progress
-from otel_reliability.sources.lines import LONGEST, split
+from otel_reliability.sources.lines import LONGEST, documents
 from otel_reliability.sources.otlp_json import record
-
-
-def document_of(path: Path) -> dict[str, Any]:
-    """Return the object that a file is; an empty one where it is none."""
-    try:
-        return record(msgspec.json.decode(b"".join(Chunks(path))))
-    except (msgspec.DecodeError, RecursionError):
-        return {}
-
 
 _EXIT_CODE: Final = re.compile(
     r"^Exit Code: (-?\d+)"
@@ -51,19 +42,20 @@ MAX_PROBLEMS: Final = 1_000
 def objects_of(
     path: Path, progress: Progress | None = None, problems: list[Malformed] | None = None
 ) -> Iterator[dict[str, Any]]:
-    """Yield the objects of a file's lines. `problems` receives what could not be read, but for the
-    last line: that of an agent that was killed is cut off, that of a running one still written.
+    """Yield the objects of a file. `problems` receives what could not be read, but for the last
+    line: that of an agent that was killed is cut off, that of a running one still written. Of a
+    document that is one line or many nothing is left then, so it is a problem.
     """
     decode = msgspec.json.Decoder().decode
     chunks = Chunks(path, progress)
     found: list[Malformed] = []
-    for line in split(chunks):
+    for line in documents(chunks):
         value: Any = None
         try:
             if line.text and line.text.strip(b"\0\r "):
                 value = decode(line.text)
         except (msgspec.DecodeError, RecursionError):
-            if line.ended and len(found) < MAX_PROBLEMS:
+            if (line.ended or line.number == 1) and len(found) < MAX_PROBLEMS:
                 found.append(Malformed(Reason.JSON, "not JSON", f"{path}:{line.number}"))
         if line.text is None:
             detail = f"a line longer than {LONGEST} bytes"

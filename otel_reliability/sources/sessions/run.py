@@ -64,6 +64,8 @@ class SessionToolCall:
     result: str | None = None
     inner: bool = False
     """Made by a sub-agent: how it ends does not end the prompt."""
+    of_agent: bool = False
+    """Is the work of a sub-agent."""
 
 
 class SessionTokens(NamedTuple):
