@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from itertools import pairwise
 from typing import Final
 
@@ -91,11 +91,15 @@ class Invocation:
         return self.enclosing is None and self.facts.agent_if_root and self.name is not None
 
 
-def settle(invocations: list[Invocation], spans: Sequence[AgentSpan]) -> None:
+def settle(
+    invocations: list[Invocation], spans: Sequence[AgentSpan], attempts: Container[int] = ()
+) -> None:
     """Decide which invocations are runs, which of them are nested, and how each is named. Parents
-    come before children; `spans` are those of their tree.
+    come before children; `spans` are those of their tree. `attempts`: what is executed again.
     """
-    _cut_leaked_contexts(invocations)
+    if len(invocations) > 1:
+        _cut_leaked_contexts(invocations)
+        _cut_later_runs(invocations, spans, attempts)
     _name(invocations)
     _assign(invocations, spans)
 
@@ -120,6 +124,39 @@ def _cut_leaked_contexts(invocations: list[Invocation]) -> None:
             continue
         if span.start_ns >= failed_end[enclosing] and span.end_ns > enclosing.span.end_ns:
             node.enclosing = None
+
+
+def _cut_later_runs(
+    invocations: list[Invocation], spans: Sequence[AgentSpan], attempts: Container[int]
+) -> None:
+    """What begins again after its own end is a later run of the same agent or workflow, though a
+    context that was kept makes it a descendant of the one before.
+    """
+    for node in invocations:
+        above = None if node.at in attempts else node.enclosing
+        for _ in range(MAX_NESTING):
+            if above is None:
+                break
+            if _is_later_run(node, above, spans):
+                node.enclosing = None
+                break
+            above = above.enclosing
+
+
+def _is_later_run(node: Invocation, above: Invocation, spans: Sequence[AgentSpan]) -> bool:
+    """Return whether an invocation began after the end of one above of the same name, which had
+    finished steps of its own by then. (One that reports its end too early had not.)
+    """
+    name = node.facts.name
+    end = above.span.end_ns
+    return (
+        name is not None
+        and name == above.facts.name
+        and node.span.kind is above.span.kind
+        and node.span.start_ns >= end
+        and node.span.resource.service == above.span.resource.service
+        and any(spans[i].kind in STEPS and spans[i].end_ns <= end for i in above.steps)
+    )
 
 
 def _is_detached(node: Invocation, enclosing: Invocation, spans: Sequence[AgentSpan]) -> bool:

@@ -142,7 +142,7 @@ class SpanTree:
         self._tops: dict[int, int] = {}
         self._attach()
         if self.invocations:
-            settle(self.invocations, spans)
+            settle(self.invocations, spans, self.attempts)
         self.has_background = any(node.background is node for node in self.invocations)
 
     # --- Building ---------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from otel_reliability.model.span import (
     Session,
     Tokens,
 )
-from otel_reliability.testing import agent, agent_span, model, tool
+from otel_reliability.testing import agent, agent_span, model, tool, workflow
 from tests.assembly.rebuilding import asking, chain, rebuilt, run_of
 
 
@@ -41,6 +41,51 @@ def test_an_agent_whose_input_grows_is_reported_once_a_step() -> None:
 
 def test_a_container_with_steps_of_its_own_is_one_run() -> None:
     assert run_of(*looped(), tool(8, 1, "save", start=11)).path == ("post", "post", "save")
+
+
+def test_what_begins_again_after_its_end_is_a_later_run_though_it_lies_below() -> None:
+    """A context that was kept (a team's, a decorated function's, a job's that a tool left) puts
+    every run below the one before.
+    """
+    for made in (agent, workflow):
+        spans = [
+            made(1, called="desk", end=5),
+            tool(2, 1, "plan", end=4),
+            made(3, 2, called="desk", start=60, end=65),
+            tool(4, 3, "remind", start=61, end=62),
+        ]
+        found = rebuilt(*spans)
+
+        assert [(run.path, run.nested) for run in found] == [
+            (("plan",), False),
+            (("remind",), False),
+        ]
+        assert [run.end_ns - run.start_ns for run in found] == [5_000_000_000] * 2
+
+
+def test_below_an_invocation_that_did_nothing_before_its_end_nothing_is_later() -> None:
+    """It reported its end too early: its steps come after it."""
+    spans = [
+        agent(1, called="desk", end=0.1),
+        agent(2, 1, "desk", start=1, end=5),
+        tool(3, 2, "plan", start=2),
+    ]
+
+    assert [(run.path, run.nested) for run in rebuilt(*spans)] == [(("plan",), False)]
+
+
+def test_another_agent_after_the_end_of_its_caller_is_nested() -> None:
+    spans = [
+        agent(1, called="desk", end=5),
+        tool(2, 1, "plan", end=4),
+        agent(3, 2, "billing", start=60, end=65),
+        tool(4, 3, "refund", start=61, end=62),
+    ]
+
+    assert [(run.key.agent, run.nested) for run in rebuilt(*spans)] == [
+        ("desk", False),
+        ("billing", True),
+    ]
 
 
 def turns(first: str, second: str, *, container: InvocationFacts | None = None) -> list[AgentSpan]:

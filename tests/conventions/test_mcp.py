@@ -58,7 +58,8 @@ def test_a_result_that_is_an_error_fails_a_call_whose_spans_end_ok(key: str) -> 
     tool = span(2, 1, attributes={OPERATION: "execute_tool", "gen_ai.tool.name": "search"}, end=8)
 
     def ok(told: bool) -> list[bool]:
-        server = mcp(3, 2, "tools/call search", KIND_SERVER, **{key.replace(".", "__"): told})
+        facts: dict[str, Any] = {key.replace(".", "__"): told}
+        server = mcp(3, 2, "tools/call search", KIND_SERVER, **facts)
         return [one.ok for one in run(agent, tool, server).tool_calls or ()]
 
     assert (ok(told=True), ok(told=False)) == ([False], [True])
