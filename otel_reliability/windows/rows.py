@@ -1,9 +1,9 @@
 """From a run to the row that windows keep of it; its path, which is made once and shared by its
 runs; and rows in order.
 
-A row is kept in about 140 bytes: an agent keeps hundreds, and metrics read a row only when it
-enters or leaves. The order of runs is (end time, run id), as bytes that compare alike and from
-which both can be read.
+A row is kept in about 140 bytes: an agent keeps hundreds, and metrics read a row only when they
+count it. The order of runs is (end time, run id), as bytes that compare alike and from which both
+can be read.
 """
 
 from __future__ import annotations
@@ -395,22 +395,22 @@ class Sought(NamedTuple):
         )
 
 
-class RowsFrom(Sequence[Row]):
-    """The rows of a store from an index on, each of them read when it is asked for."""
+class RowsAt(Sequence[Row]):
+    """The rows of a store at some indices, each of them read when it is asked for."""
 
-    def __init__(self, store: RowStore, first: int) -> None:
+    def __init__(self, store: RowStore, indices: Sequence[int]) -> None:
         self._store = store
-        self._first = first
+        self._indices = indices
 
     def __len__(self) -> int:
-        return len(self._store) - self._first
+        return len(self._indices)
 
     @overload
     def __getitem__(self, at: int) -> Row: ...
     @overload
     def __getitem__(self, at: slice) -> list[Row]: ...
     def __getitem__(self, at: int | slice) -> Row | list[Row]:
-        chosen = range(self._first, len(self._store))[at]
+        chosen = self._indices[at]
         if isinstance(chosen, int):
             return self._store.row(chosen)
         return [self._store.row(each) for each in chosen]
