@@ -554,6 +554,7 @@ def _observed_steps(draft: _Draft, models: list[ModelSpan]) -> tuple[list[Step],
     if root is not None and (
         is_hollow(root)
         or root.facts.lacks_tools
+        or _works_unseen(root, gathered)
         or (root.run_above is not None and lacks_its_steps(tree, root))
     ):
         return steps, Tools.UNOBSERVABLE
@@ -576,6 +577,13 @@ def _observed_steps(draft: _Draft, models: list[ModelSpan]) -> tuple[list[Step],
     elif unclaimed is not None and root is not None and unclaimed.may_be_of(root):
         tools = Tools.UNOBSERVABLE
     return steps, tools
+
+
+def _works_unseen(root: Invocation, gathered: Gathered) -> bool:
+    """Return whether a model answered an agent, as its tokens show, below which nothing lies: what
+    it did in between, perhaps in another process, has no span.
+    """
+    return root.facts.tokens is not None and len(gathered.timed) == 1
 
 
 def _first_step(models: Sequence[ModelSpan], steps: Sequence[Step]) -> str | None:
@@ -666,7 +674,7 @@ def _flaws(draft: _Draft, cut: Collection[int], *, lacks_calls: bool) -> tuple[s
     facts = InvocationFacts() if root is None else root.facts
     if facts.lacks_tools or facts.lacks_models or facts.lacks_output:
         found = (*found, SESSION_FILE)
-    elif lacks_calls:
+    elif lacks_calls or (root is not None and _works_unseen(root, draft.gathered)):
         found = (*found, LOST_MODEL_CALLS)
     if attempts and not attempts.keys().isdisjoint(draft.members):
         found = (*found, RUN_REPLAYED)

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from otel_reliability.config import Settings
 from otel_reliability.model.flaws import LOST_MODEL_CALLS, flaws_of
-from otel_reliability.model.run import Run
+from otel_reliability.model.run import Run, Tools
 from otel_reliability.model.span import AgentSpan, InvocationFacts, ModelFacts, Tokens
 from otel_reliability.testing import agent, model, tool, workflow
 from tests.assembly.rebuilding import asking, invocation, rebuilt, run_of
@@ -76,6 +76,17 @@ def test_an_agent_that_reports_more_than_its_model_calls_lost_some(
 
     assert ((run.input_tokens, run.output_tokens), run.flaws) == (tokens, flaws)
     assert (run.cost is None) == bool(flaws)
+
+
+def test_what_an_agent_did_that_reports_tokens_and_nothing_below_is_unknown() -> None:
+    """A hosted agent, or one whose other spans were not exported: no path, not an empty one."""
+    [alone] = rebuilt(totals((150, 15), 1))
+    [with_call] = rebuilt(totals((150, 15), 1), model(2, 1, (150, 15)))
+    [silent] = rebuilt(agent(1))
+
+    assert (alone.path, alone.tools, alone.flaws) == (None, Tools.UNOBSERVABLE, (LOST_MODEL_CALLS,))
+    assert (with_call.path, with_call.tools, with_call.flaws) == ((), Tools.OBSERVED, ())
+    assert (silent.path, silent.tools) == ((), Tools.OBSERVED)
 
 
 # --- One call told twice --------------------------------------------------------------------------
