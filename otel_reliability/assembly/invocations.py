@@ -129,8 +129,8 @@ def _cut_leaked_contexts(invocations: list[Invocation]) -> None:
 def _cut_later_runs(
     invocations: list[Invocation], spans: Sequence[AgentSpan], attempts: Container[int]
 ) -> None:
-    """What begins again after its own end is a later run of the same agent or workflow, though a
-    context that was kept makes it a descendant of the one before.
+    """Cut off what begins again after its own end: a later run of the same agent or workflow,
+    though a context that was kept makes it a descendant of the one before.
     """
     for node in invocations:
         above = None if node.at in attempts else node.enclosing

@@ -56,7 +56,7 @@ _CUT_END: Final = re.compile(
     r"|[\d,._]+ ?(?:more (?:char|byte)\w*|(?:char|byte)\w* (?:more|omitted)))[\])>}.…]*$",
     re.IGNORECASE,
 )
-"""The same of a text inside a value, which needs an ellipsis or a bracket to say so."""
+"""End of a text inside a value that says so, for which it needs an ellipsis or a bracket."""
 _CUT_WORDS: Final = ("runcated", "RUNCATED", " more ", " omitted")
 """One of these stands in every such end."""
 _CUT_END_SIZE: Final = 72

@@ -1,4 +1,4 @@
-"""How much processor time work may use that can be put off."""
+"""Processor time for work that can be put off."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ JAVASCRIPT: Final = "strands-agents"
 MESSAGE_EVENT: Final = "gen_ai.tool.message"
 CHOICE_EVENT: Final = "gen_ai.choice"
 CANCELLATION: Final = "strands.cancellation.type"
-"""What ended an agent before its end, whose span has no error then."""
+"""Attribute of what ended an agent before its end, whose span has no error then."""
 
 
 class Strands(Convention):
