@@ -461,13 +461,55 @@ def otlp_of(document: object) -> object:
 
 def request_of_spans(document: object) -> object:
     """Return spans that were taken out of a request, as a request: a list of them, the list of an
-    object, or a single one. Who sent them is not known.
+    object, or a single one. Who sent them is known where each says so itself. Their attributes may
+    be an object of plain values, as CloudWatch keeps those of AWS.
 
     >>> request_of_spans({"spans": [{"name": "chat"}]})
     {'resourceSpans': [{'scopeSpans': [{'spans': [{'name': 'chat'}]}]}]}
     """
     spans = items(document) or items(record(document).get("spans")) or [document]
-    return {"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]}
+    return {"resourceSpans": [_request_part(record(span)) for span in spans]}
+
+
+def _request_part(span: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a span below its own resource and scope."""
+    scope = record(span.get("scope") or span.get("instrumentationScope"))
+    resource = record(span.get("resource"))
+    spans = {"scope": scope} if scope else {}
+    part: dict[str, Any] = {"scopeSpans": [{**spans, "spans": [_with_pairs(span)]}]}
+    return {"resource": _with_pairs(resource), **part} if resource else part
+
+
+def _with_pairs(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a span, an event or a resource whose attributes are plain as OTLP has them."""
+    attributes = record(given.get("attributes"))
+    found = dict(given)
+    if attributes:
+        found["attributes"] = [{"key": key, "value": _any(attributes[key])} for key in attributes]
+    if kind := _KIND.get(text(given.get("kind"))):
+        found["kind"] = kind
+    status = record(given.get("status"))
+    if status.get("code") in _STATUS:
+        found["status"] = {**status, "code": _STATUS[text(status["code"])]}
+    if items(given.get("events")):
+        found["events"] = [_with_pairs(record(event)) for event in items(given["events"])]
+    return found
+
+
+def _any(value: Any) -> dict[str, Any]:
+    """Return a plain value as OTLP-JSON has it."""
+    if isinstance(value, bool):
+        return {"boolValue": value}
+    if isinstance(value, int):
+        return {"intValue": str(value)}
+    if isinstance(value, float):
+        return {"doubleValue": value}
+    if items(value) is value:
+        return {"arrayValue": {"values": [_any(each) for each in items(value)]}}
+    if record(value) is value:
+        pairs = [{"key": key, "value": _any(each)} for key, each in record(value).items()]
+        return {"kvlistValue": {"values": pairs}}
+    return {"stringValue": text(value)}
 
 
 def _renamed(value: Any) -> Any:

@@ -16,7 +16,7 @@ import struct
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from io import RawIOBase
 from itertools import chain
 from pathlib import Path
@@ -33,6 +33,7 @@ from otel_reliability.sources.lines import LONGEST, documents, split
 from otel_reliability.sources.otlp_json import (
     decode_lines,
     decode_request,
+    items,
     record,
     with_damage,
 )
@@ -153,6 +154,22 @@ def _decode_unknown(name: str, pieces: Iterable[bytes], longest: int) -> Numbere
         why = first.detail if len(held) == 1 else several
         detail = f"this is no kind of file that is known: {why}; {_BY_OTLP}"
         yield 1, Batch(malformed=[Malformed(Reason.KIND, detail, name)])
+
+
+def _each_object(translate: Callable[[Mapping[str, Any]], Batch]) -> Read:
+    """Return what reads each JSON object, or each of a list of them, by itself."""
+
+    def read(document: object) -> Batch:
+        found = Batch()
+        for each in items(document) or [document]:
+            if record(each) is each:
+                batch = translate(record(each))
+                found.spans += batch.spans
+                found.logs += batch.logs
+                found.malformed += batch.malformed
+        return found
+
+    return _each_document(read)
 
 
 def _protobuf_json(document: object) -> Batch:
@@ -356,6 +373,7 @@ _OF_STORES: Final = (
     ("events of Honeycomb", ("trace.trace_id", "trace.span_id")),
     ("documents of Elastic APM", ("processor", "trace", "transaction")),
     ("documents of Elasticsearch", ("@timestamp", "trace_id", "span_id")),
+    ("documents of Elasticsearch", ("_index", "_id", "_source", "@timestamp")),
     ("a transaction of Sentry", ("contexts", "spans", "start_timestamp", "op")),
     ("events of New Relic", ("trace.id", "entity.name")),
     ("rows of Application Insights", ("operation_Id", "timestamp")),
@@ -450,7 +468,7 @@ KINDS: Final[tuple[FileKind, ...]] = (
     FileKind(
         "traces of Jaeger",
         keys=("traceID", "spanID", "operationName"),
-        read=_each_document(from_plain.jaeger),
+        read=_each_object(from_plain.jaeger),
     ),
     FileKind(
         "spans of Zipkin",
@@ -461,24 +479,24 @@ KINDS: Final[tuple[FileKind, ...]] = (
         "spans that the SDK for Python printed (ConsoleSpanExporter)",
         keys=("context", "trace_id", "span_id", "parent_id", "start_time", "resource"),
         without=("span_kind",),
-        read=_each_document(from_plain.python_span),
+        read=_each_object(from_plain.python_span),
     ),
     FileKind(
         "spans that the SDK for Go printed (stdouttrace)",
         keys=("SpanContext", "TraceID", "Parent", "StartTime"),
-        read=_each_document(from_plain.go_span),
+        read=_each_object(from_plain.go_span),
     ),
     FileKind(
         "records of the SDK for JavaScript",
         keys=("instrumentationScope", "startTime", "traceId"),
         without=("resourceSpans",),
-        read=_each_document(from_plain.js_record),
+        read=_each_object(from_plain.js_record),
     ),
     FileKind(
         "records of the SDK for JavaScript",
         keys=("hrTime", "resource"),
         without=("resourceSpans",),
-        read=_each_document(from_plain.js_record),
+        read=_each_object(from_plain.js_record),
     ),
     FileKind(
         "spans of Phoenix",
@@ -570,11 +588,52 @@ KINDS: Final[tuple[FileKind, ...]] = (
     *(FileKind(name, keys=keys, remedy=_FROM_STORE) for name, keys in _OF_STORES),
     FileKind("events of Chrome's tracing", keys=("traceEvents",), remedy=_BY_OTLP),
     FileKind(
+        "the journal of systemd",
+        keys=("__REALTIME_TIMESTAMP", "MESSAGE"),
+        remedy="its messages alone are read: journalctl --output cat | otel-reliability report -",
+    ),
+    FileKind(
+        "log events of CloudWatch",
+        keys=("events", "message", "ingestionTime"),
+        remedy="their messages alone are read: jq -r '.events[].message' FILE | "
+        "otel-reliability report -",
+    ),
+    FileKind(
+        "spans that the SDK for PHP printed (ConsoleSpanExporter)",
+        keys=("context", "trace_id", "parent_span_id", "start", "end"),
+        without=("span_kind", "resourceSpans"),
+        remedy=_BY_OTLP,
+    ),
+    FileKind(
         "OTLP spans without their resource",
         keys=("traceId", "spanId", "startTimeUnixNano"),
         without=("resourceSpans",),
         read=_each_document(_bare_spans),
     ),
+    FileKind(
+        "the stream of opencode run --format json",
+        keys=("type", "sessionID", "part"),
+        without=("resourceSpans",),
+        remedy="read the session itself, in ~/.local/share/opencode",
+    ),
+    FileKind(
+        "the answer of gemini --output-format json",
+        keys=("response", "stats", "models", "tools"),
+        without=("resourceSpans",),
+        remedy="read the session file of the same run, in ~/.gemini/tmp",
+    ),
+    FileKind(
+        "prompts that Claude Code logged",
+        keys=("display", "pastedContents", "timestamp"),
+        remedy="it holds prompts only; read the session files, in ~/.claude/projects",
+    ),
+    FileKind(
+        "prompts that Codex logged",
+        keys=("session_id", "ts", "text"),
+        without=("resourceSpans",),
+        remedy="it holds prompts only; read the session files, in ~/.codex/sessions",
+    ),
+    FileKind("chats of claude.ai", keys=("chat_messages", "sender"), remedy=_NO_TIMES),
     FileKind("chat messages", keys=("messages", "role"), remedy=_NO_TIMES),
     FileKind(
         "chat messages",
@@ -623,6 +682,21 @@ PRINTED: Final = (
         FileKind(
             "spans that the SDK for JavaScript printed (ConsoleSpanExporter)", remedy=_BY_COLLECTOR
         ),
+    ),
+    (
+        re.compile(rb"^\s*severityNumber: ", re.MULTILINE),
+        FileKind(
+            "log records that the SDK for JavaScript printed (ConsoleLogRecordExporter)",
+            remedy=_BY_COLLECTOR,
+        ),
+    ),
+    (
+        re.compile(rb"#<struct OpenTelemetry::SDK::Trace::SpanData"),
+        FileKind("spans that the SDK for Ruby printed (ConsoleSpanExporter)", remedy=_BY_COLLECTOR),
+    ),
+    (
+        re.compile(rb"^\s*trace_id\s*: [0-9a-f]{32}\b", re.MULTILINE),
+        FileKind("spans that the SDK for C++ printed (ostream exporter)", remedy=_BY_COLLECTOR),
     ),
     (
         re.compile(rb"\bActivity\.TraceId: "),

@@ -186,9 +186,44 @@ def zipkin_without_endpoints() -> str:
     return json.dumps(kept)
 
 
+def plain(value: dict[str, Any]) -> Any:
+    [(kind, given)] = value.items()
+    if kind == "arrayValue":
+        return [plain(each) for each in given["values"]]
+    return int(given) if kind == "intValue" else given
+
+
+def flat_spans() -> list[Any]:
+    """Spans of which each has its resource, and attributes that are an object."""
+
+    def flat(given: dict[str, Any]) -> dict[str, Any]:
+        pairs = given.get("attributes", [])
+        return {**given, "attributes": {each["key"]: plain(each["value"]) for each in pairs}}
+
+    return [
+        {
+            **flat(span),
+            "resource": flat(resource["resource"]),
+            "scope": scope["scope"],
+            "kind": span["kind"].removeprefix("SPAN_KIND_"),
+            "status": {"code": span["status"].get("code", "UNSET").removeprefix("STATUS_CODE_")},
+            "events": [flat(event) for event in span.get("events", [])],
+        }
+        for line in lines_of(OTLP)
+        for resource in line["resourceSpans"]
+        for scope in resource["scopeSpans"]
+        for span in scope["spans"]
+    ]
+
+
 @pytest.mark.parametrize(
     "written",
     [
+        lambda: "".join(json.dumps(span) + "\n" for span in flat_spans()),
+        lambda: json.dumps(flat_spans()),
+        lambda: json.dumps(documents_of("a05_jaeger_ui.json")["data"]),
+        lambda: "[1, 2]\n" + json.dumps(lines_of(PYTHON), indent=1) + '\n["done"]\n',
+        lambda: json.dumps([go_of(span) for span in lines_of(PYTHON)]),
         lambda: "".join(json.dumps(go_of(span), indent=2) + "\n" for span in lines_of(PYTHON)),
         lambda: "".join(json.dumps(go_of(span)) + "\n" for span in lines_of(PYTHON)),
         lambda: "".join(
@@ -304,6 +339,30 @@ ID = "5b8aa5a2d2c872e8321cf37308d69df2"
         ('{"detail": "Not authenticated"}', "an error", "the key"),
         ('<?xml version="1.0"?><Error/>', "XML", "otel_reliability.record"),
         ("# Notes", "no kind of file that is known", "otel_reliability.record"),
+        ('{"__REALTIME_TIMESTAMP": "1", "MESSAGE": "{}"}\n', "systemd", "--output cat"),
+        ('{"events": [{"message": "x", "ingestionTime": 1}]}', "CloudWatch", "jq -r"),
+        ('{"_index": "t", "_id": "1", "_source": {"@timestamp": ""}}', "Elasticsearch", "OTLP"),
+        (
+            '{"context": {"trace_id": "1"}, "parent_span_id": "", "start": 1, "end": 2}',
+            "PHP",
+            "Collector",
+        ),
+        ("#<struct OpenTelemetry::SDK::Trace::SpanData\n name=1>\n" * 3, "Ruby", "Collector"),
+        (f"{{\n  trace_id      : {ID}\n}}\n" * 3, "C++", "Collector"),
+        ("{\n  severityNumber: undefined,\n  body: 'x'\n}\n", "JavaScript", "Collector"),
+        ('{"type": "text", "sessionID": "s", "part": {}}\n' * 3, "opencode", "the session itself"),
+        (
+            '{"response": "", "stats": {"models": {}, "tools": {}}}',
+            "gemini --output-format json",
+            "~/.gemini/tmp",
+        ),
+        (
+            '{"display": "x", "pastedContents": {}, "timestamp": 1}\n' * 3,
+            "prompts",
+            "~/.claude/projects",
+        ),
+        ('{"session_id": "s", "ts": 1, "text": "x"}\n' * 3, "prompts", "~/.codex/sessions"),
+        ('[{"chat_messages": [{"sender": "human"}]}]', "claude.ai", "without spans"),
         (b"\x89PNG\r\n\x1a\n\0\0", "binary data", "otel_reliability.record"),
         ('{"resourceSpans": []}\n'.encode("utf-16-le"), "UTF-16", "iconv"),
         (gzip.compress(gzip.compress(b"{}", mtime=0), mtime=0), "twice", "gunzip"),

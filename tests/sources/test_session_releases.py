@@ -795,3 +795,34 @@ def test_opencode_agent_whose_session_is_gone_leaves_the_path_unknown(tmp_path: 
     [run] = runs_in(tmp_path)
 
     assert (run.path, run.input_tokens) == (None, None)
+
+
+@pytest.mark.parametrize("is_whole", [True, False])
+def test_opencode_session_that_was_exported(tmp_path: Path, is_whole: bool) -> None:
+    """What is in the folder of sessions too counts once."""
+    home = tmp_path / "home"
+    session = OpenCode(home)
+    user = {"type": "text", "text": "Make it faster."}
+    session.message("user", user)
+    session.message("assistant", {"type": "step-start"}, open_call("read"), SPENT)
+    document = {
+        "info": json.loads((session.storage / "session/p/ses_1.json").read_text()),
+        "messages": [
+            {
+                "info": json.loads(file.read_text()),
+                "parts": [
+                    json.loads(part.read_text())
+                    for part in sorted((session.storage / "part" / file.stem).iterdir())
+                ],
+            }
+            for file in sorted((session.storage / "message/ses_1").iterdir())
+        ],
+    }
+    exported = tmp_path / "exported.txt"
+    text = json.dumps(document, indent=2)
+    exported.write_text(text if is_whole else text[:-50])
+
+    runs = [(run.path, run.input_tokens) for run in in_order(exported)]
+
+    assert runs == ([(("read",), 90)] if is_whole else [])
+    assert [(run.path, run.input_tokens) for run in in_order(home, exported)] == [(("read",), 90)]

@@ -1,4 +1,5 @@
-"""Sessions of opencode: its database `opencode.db`, or before 1.2 the same as files of JSON.
+"""Sessions of opencode: its database `opencode.db`, before 1.2 the same as files of JSON, or what
+`opencode export` writes of one.
 
 A session has messages, a message has parts; a sub-agent is a session that names its parent. A fork
 is a session of copies with new ids, whose calls keep theirs.
@@ -17,8 +18,9 @@ from typing import Any, Final, Protocol
 import msgspec
 
 from otel_reliability.errors import SourceError
+from otel_reliability.sources.batch import Malformed, Reason
 from otel_reliability.sources.chunks import Progress
-from otel_reliability.sources.otlp_json import record, text, whole
+from otel_reliability.sources.otlp_json import items, record, text, whole
 from otel_reliability.sources.sessions.run import (
     CallStatus,
     Compaction,
@@ -103,9 +105,46 @@ class _Files:
         return [_object(file) for file in sorted((self._storage / "part" / message).glob("*"))]
 
 
+class _Export:
+    """One session, with its messages and their parts; sub-agents are sessions of their own."""
+
+    def __init__(self, document: Mapping[str, Any]) -> None:
+        self._session = record(document.get("info"))
+        given = [record(message) for message in items(document.get("messages"))]
+        self._messages = [record(message.get("info")) for message in given]
+        self._parts = {
+            text(record(message.get("info")).get("id")): items(message.get("parts"))
+            for message in given
+        }
+
+    def sessions(self) -> Iterator[dict[str, Any]]:
+        yield self._session
+
+    def messages(self, session: str) -> list[dict[str, Any]]:
+        return self._messages if session == self._session.get("id") else []
+
+    def parts(self, message: str) -> list[dict[str, Any]]:
+        return [record(part) for part in self._parts.get(message, ())]
+
+
+def _store(path: Path, seen: Seen) -> _Store:
+    try:
+        with path.open("rb") as file:
+            is_document = file.read(1) == b"{"
+    except OSError as error:
+        raise SourceError(f"{path}: cannot be opened ({error.strerror}).") from error
+    document = _object(path) if is_document else {}
+    if is_document and not document:
+        detail = "the document is no JSON, or only a part of it"
+        seen.problems.append(Malformed(Reason.JSON, detail, str(path)))
+    if "messages" in document:
+        return _Export(document)
+    return _Files(path) if is_document else _Database(path)
+
+
 def read(path: Path, seen: Seen, progress: Progress | None = None) -> Iterator[SessionPrompt]:
     """Read the runs of a database, or of the file of a session."""
-    store: _Store = _Files(path) if path.suffix == ".json" else _Database(path)
+    store = _store(path, seen)
     try:
         for session in store.sessions():
             if not session.get("parentID"):
