@@ -220,6 +220,27 @@ def test_claude_agent_whose_file_is_gone_leaves_the_path_unknown(tmp_path: Path)
     assert (run.path, run.input_tokens) == (None, None)
 
 
+def test_claude_agent_that_is_asked_again_works_for_each_prompt(tmp_path: Path) -> None:
+    session = Claude(tmp_path)
+    inner = Claude(tmp_path)
+    inner.path = session.path.with_suffix("") / "subagents/agent-a9.jsonl"
+    for number in range(2):
+        session.user("Have it read.")
+        session.answer({"type": "tool_use", "id": f"t{number}", "name": "Agent", "input": {}})
+        inner.records += [{}] * (len(session.records) - len(inner.records))
+        inner.user(f"Read {number}.")
+        called: dict[str, Any] = {"type": "tool_use", "id": f"s{number}", "name": "Read"}
+        inner.answer(called, name=f"msg_a{number}").result(f"s{number}", "ok", error=False)
+        session.records += [{}] * (len(inner.records) - len(session.records))
+        block = {"type": "tool_result", "tool_use_id": f"t{number}", "content": "ok"}
+        session.user([block], toolUseResult={"status": "completed", "agentId": "a9"})
+
+    runs = in_order(tmp_path)
+
+    assert [sorted(run.path or ()) for run in runs] == [["Agent", "Read"]] * 2
+    assert [run.input_tokens for run in runs] == [200, 200]
+
+
 # --- Codex ----------------------------------------------------------------------------------------
 
 
@@ -390,6 +411,60 @@ def test_codex_agent_whose_rollout_is_gone_leaves_the_path_unknown(tmp_path: Pat
     [run] = runs_in(tmp_path)
 
     assert (run.path, run.input_tokens) == (None, None)
+
+
+def test_codex_agent_that_is_asked_again_works_for_each_prompt(tmp_path: Path) -> None:
+    agent = "22222222" + SESSION[8:]
+    session = Codex(tmp_path, SESSION)
+    inner = Codex(tmp_path, agent, begin=3)
+    inner.records[0]["payload"]["parent_thread_id"] = SESSION
+    for number, (name, given) in enumerate([("spawn_agent", "message"), ("send_input", "id")]):
+        session.records += [session.records[0]] * 4
+        session.prompt("Have it tested.").tokens(number + 1)
+        asked = {"name": name, "call_id": f"c{number}", "arguments": json.dumps({given: agent})}
+        session.line("response_item", type="function_call", **asked)
+        output = json.dumps({"agent_id": agent})
+        session.line(
+            "response_item", type="function_call_output", call_id=f"c{number}", output=output
+        )
+        inner.records += [inner.records[0]] * (len(session.records) - len(inner.records) - 3)
+        inner.prompt("Test it.").call(f"d{number}", "Exit code: 1").tokens(number + 1)
+
+    runs = in_order(tmp_path)
+
+    assert [sorted(run.path or ()) for run in runs] == [
+        ["shell", "spawn_agent"],
+        ["send_input", "shell"],
+    ]
+    assert [run.input_tokens for run in runs] == [200, 200]
+
+
+@pytest.mark.parametrize(
+    "ends",
+    [
+        {"type": "exec_command_end", "exit_code": -1, "status": "declined"},
+        {"type": "patch_apply_end", "success": False, "status": "declined"},
+        {"type": "mcp_tool_call_end", "result": {"Err": "user rejected MCP tool call"}},
+        {
+            "type": "item_completed",
+            "item": {
+                "type": "McpToolCall",
+                "id": "c1",
+                "status": "failed",
+                "error": {"message": "user rejected MCP tool call"},
+            },
+        },
+    ],
+)
+def test_codex_events_of_calls_that_were_refused(tmp_path: Path, ends: dict[str, Any]) -> None:
+    session = Codex(tmp_path, SESSION).prompt("Try it.")
+    session.line("response_item", type="function_call", name="f", call_id="c1", arguments="{}")
+    session.line("event_msg", call_id="c1", **ends)
+    session.line("response_item", type="function_call_output", call_id="c1", output="no")
+
+    [run] = runs_in(tmp_path)
+
+    assert ok(run) == []
 
 
 # --- Gemini CLI -----------------------------------------------------------------------------------
@@ -663,6 +738,20 @@ def test_copilot_answers_of_releases_without_usage_are_model_calls(tmp_path: Pat
     assert (first.input_tokens, first.output_tokens) == (None, 70)
     assert [call.model for call in second.model_calls] == ["m2", "m2"]
     assert (second.input_tokens, second.output_tokens) == (500, 50)
+
+
+def test_copilot_calls_that_a_provider_numbers_anew_count_each(tmp_path: Path) -> None:
+    asked = ("tool.execution_start", {"toolCallId": "call_0", "toolName": "bash"})
+    copilot(
+        tmp_path,
+        ("user.message", {"content": "Build it."}),
+        *(copilot_answer("a1", "call_0"), asked, copilot_done("call_0")),
+        *(copilot_answer("a2", "call_0"), asked, copilot_done("call_0")),
+        ("user.message", {"content": "Again."}),
+        *(copilot_answer("a3", "call_0"), asked, copilot_done("call_0")),
+    )
+
+    assert [ok(run) for run in in_order(tmp_path)] == [[True, True], [True]]
 
 
 @pytest.mark.parametrize(

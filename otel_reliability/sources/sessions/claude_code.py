@@ -84,6 +84,8 @@ _SYNTHETIC: Final = "<synthetic>"
 """The model of what the program itself says."""
 _STARTS_AGENT: Final = frozenset({"Task", "Agent", "Skill"})
 """Tools whose work may be that of a sub-agent: a skill may have a context of its own."""
+_REPORTED: Final = "completed"
+"""The status of a call whose sub-agent is done; one in the background goes on."""
 _AGENT_ID: Final = re.compile(r"[\w-]{1,100}")
 _LOOK: Final = 2_000
 """Characters of a result that hold how the call ended."""
@@ -113,6 +115,8 @@ class _Reader:
         self._agents: dict[str, str] = {}
         """The sub-agent that each call started, by the id of the call."""
         self._files = _files_of_agents(path)
+        self._reported: dict[str, int] = {}
+        """When the sub-agent of each call reported."""
         self._cut_short: set[str] = set()
         """Calls whose result says what a cancelled call's and a refused or failed one's say."""
         self._command: Mapping[str, Any] | None = None
@@ -177,6 +181,8 @@ class _Reader:
             agent = text(outcome.get("agentId"))
             if agent:
                 self._agents[call_id] = agent
+            if outcome.get("status") == _REPORTED:
+                self._reported[call_id] = at
 
     def _interrupted(self) -> None:
         if self.run is not None:
@@ -228,7 +234,8 @@ class _Reader:
                 continue
             if path is not None:
                 known = {*run.calls}
-                _add_agent(run, path, self._seen, self._agents)
+                end_ns = self._reported.get(call_id)
+                _add_agent(run, path, self._seen, self._agents, end_ns)
                 pending.extend(run.calls.keys() - known)
             elif agent:  # its file was left behind, or removed
                 run.lacks_tools = run.lacks_models = True
@@ -345,13 +352,21 @@ def _beside(path: Path, agent: str) -> Path | None:
     return next(filter(Path.is_file, files), None)
 
 
-def _add_agent(run: SessionPrompt, path: Path, seen: Seen, agents: dict[str, str]) -> None:
+def _add_agent(
+    run: SessionPrompt, path: Path, seen: Seen, agents: dict[str, str], end_ns: int | None
+) -> None:
+    """Add the work of a sub-agent; `end_ns`: when it reported, if it did. What it is asked after
+    that, another call asked.
+    """
     for line in objects_of(path, None, seen.problems):
         at = time_ns(line.get("timestamp"))
+        content = record(line.get("message")).get("content")
+        if end_ns is not None and at > end_ns and line.get("type") == "user" and _said(content):
+            return
         if line.get("type") == "assistant":
             add_answer(run, line, at, seen)
         elif line.get("type") == "user":
-            for block in map(record, items(record(line.get("message")).get("content"))):
+            for block in map(record, items(content)):
                 if block.get("type") == "tool_result":
                     call_id = text(block.get("tool_use_id"))
                     result = _text_of(block.get("content"))

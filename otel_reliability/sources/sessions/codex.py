@@ -62,6 +62,8 @@ _REVIEWED: Final = "review_ended"
 """Why a turn is aborted that no user stopped."""
 _COPY_NS: Final = 2_000_000_000
 """A session that is forked begins with all records of the other one, written at once."""
+_FACTS: Final = frozenset({"session_meta", "turn_context"})
+"""Records of a rollout that hold no work."""
 _BEGINS: Final = frozenset({"task_started", "turn_started"})
 _ENDS: Final = frozenset({"task_complete", "turn_complete", _ABORTED})
 _CALL_ENDS: Final = frozenset({"exec_command_end", "mcp_tool_call_end", "patch_apply_end"})
@@ -116,7 +118,9 @@ class _Reader:
         self._typed: set[str] = set()
         """The turns that began with a prompt; others count where a compaction was asked for."""
         self._agents: dict[str, set[str]] = {}
-        """The sub-agents that each turn started."""
+        """The sub-agents that each turn started, or gave more work."""
+        self._heard: dict[str, int] = {}
+        """The time up to which the rollout of each sub-agent was read."""
         self._has_usage = False
         """True where the file has usage records, beside which token counts only repeat."""
         self._total: object = None
@@ -160,8 +164,9 @@ class _Reader:
         """Yield the runs that are done: all but the newest ones, of which more may follow."""
         for turn in [*self._runs][: max(len(self._runs) - keep, 0)]:
             run = self._runs.pop(turn)
+            end_ns = next((later.start_ns for later in self._runs.values()), None)
             for agent in sorted(self._agents.pop(turn, ())):
-                _add_agent(run, self._path, agent, self._seen)
+                _add_agent(run, self._path, agent, self._seen, self._heard, end_ns)
             is_copy = run.repeats or (turn in self._copied and run.is_empty)
             if (turn in self._typed or run.compactions) and not is_copy:
                 yield run
@@ -232,7 +237,7 @@ class _Reader:
         self._count += 1
         is_new = self._seen.add("total", repr(info))
         if is_new or at - self._began > _COPY_NS:
-            key = f"{self._session}:usage:{self._count}"
+            key = f"{self._session}:usage:{self._count}:{at}"
             self._add_usage("", key, at, info.get("last_token_usage"))
         else:
             self._copied.add(self._turn)
@@ -254,9 +259,11 @@ class _Reader:
         failed = "Err" in result or is_error or payload.get("success") is False
         if run is None or call is None or call.status is CallStatus.CANCELLED:
             return
-        if failed or whole(payload.get("exit_code")):
+        is_refused = payload.get("status") == "declined" or _REJECTED.match(text(result.get("Err")))
+        if is_refused or failed or whole(payload.get("exit_code")):
             self._told.add(call_id)
-            run.answered(call_id, at, CallStatus.FAILED, call.result)
+            status = CallStatus.REJECTED if is_refused else CallStatus.FAILED
+            run.answered(call_id, at, status, call.result)
 
     def _item(self, run: SessionPrompt | None, item: Mapping[str, Any], turn: str, at: int) -> None:
         call_id = text(item.get("id"))
@@ -280,7 +287,8 @@ class _Reader:
             return
         result = record(item.get("result"))
         code = whole(item.get("exit_code"))
-        if item.get("status") == "declined":
+        error = text(record(item.get("error")).get("message"))
+        if item.get("status") == "declined" or _REJECTED.match(error):
             status = CallStatus.REJECTED
         elif item.get("status") == "failed" or code or result.get("isError") is True:
             status = CallStatus.FAILED
@@ -309,6 +317,7 @@ class _Reader:
             space = text(item.get("namespace"))
             name = f"{space}__{name}" if space.startswith("mcp__") else name
             given = item.get("arguments") or item.get("input") or item.get("action")
+            self._asked_agents(text(given))
             # some providers number the calls of each session or answer anew
             is_new = self._seen.add("call", f"{call_id}\0{name}\0{given}")
             known = run.calls.get(call_id)
@@ -319,6 +328,13 @@ class _Reader:
                 self._copied.add(self._turn)
         elif kind in _OUTPUTS:
             self._output(run, call_id, item.get("output"), at)
+
+    def _asked_agents(self, arguments: str) -> None:
+        """Note the sub-agents of earlier turns that a call names."""
+        known = {*self._heard}.union(*self._agents.values())
+        if known:
+            named = {text(value) for value in _object(arguments).values()}
+            self._agents.setdefault(self._turn, set()).update(named & known)
 
     def _served(self, run: SessionPrompt, item: Mapping[str, Any], name: str, at: int) -> None:
         """Add a call that the provider executed; some releases write no id of it."""
@@ -425,9 +441,22 @@ def _folders_of_agents(path: Path) -> Iterator[tuple[Path, str]]:
     yield home / archive, ""
 
 
-def _add_agent(run: SessionPrompt, path: Path, agent: str, seen: Seen) -> None:
+def _begins_turn(line: Mapping[str, Any]) -> bool:
+    kind = record(line.get("payload")).get("type")
+    return line.get("type") == "event_msg" and (kind in _BEGINS or kind == "user_message")
+
+
+def _add_agent(
+    run: SessionPrompt,
+    path: Path,
+    agent: str,
+    seen: Seen,
+    heard: dict[str, int],
+    end_ns: int | None,
+) -> None:
     """Add the work of a sub-agent: its rollout lies in the same folder, or another day's, or it was
-    archived.
+    archived. What it is asked from `end_ns` on belongs to a later run, and what was `heard` to an
+    earlier one.
     """
     if not _ID.fullmatch(agent):
         return
@@ -435,10 +464,16 @@ def _add_agent(run: SessionPrompt, path: Path, agent: str, seen: Seen) -> None:
         file = next(iter(sorted(folder.glob(f"{pattern}*{agent}.jsonl*"))), None)
         if file is not None:
             reader = _Reader(file, seen, into=run)
+            start_ns = heard.get(agent, 0)
             for line in objects_of(file, None, seen.problems):
-                for _ in reader.take(line):
-                    pass
+                at = time_ns(line.get("timestamp"))
+                if end_ns is not None and at >= end_ns and _begins_turn(line):
+                    break
+                if at >= start_ns or line.get("type") in _FACTS:
+                    heard[agent] = max(heard.get(agent, 0), at + 1)
+                    for _ in reader.take(line):
+                        pass
             for inner in reader.started():
-                _add_agent(run, file, inner, seen)
+                _add_agent(run, file, inner, seen, heard, end_ns)
             return
     run.lacks_tools = run.lacks_models = True

@@ -121,14 +121,17 @@ def _take(
         if seen.add("answer", key):
             _used(run, record(data.get("usage")), key, at)
     elif kind == "tool.user_requested":
-        seen.add("call", call_id)  # a user's own command is no call of the agent
+        seen.add("call", f"\0{call_id}")  # a user's own command is no call of the agent
     elif kind in _ASKS:
         run.failed = run.failed and inner  # it went on after an error
+        message = text(data.get("apiCallId")) or text(data.get("messageId"))
         for call in map(record, items(data.get("toolRequests")) or [data]):
             name = text(call.get("name")) or text(call.get("toolName"))
             asked = text(call.get("toolCallId"))
             by_itself = name == _OWN_CALL and not data.get("model")
-            if asked and not by_itself and seen.add("call", asked):
+            # some providers number the calls of each answer anew
+            is_new = seen.add("call", f"{message}\0{asked}") and (message or asked not in run.calls)
+            if asked and not by_itself and is_new:
                 run.asked(asked, name, call.get("arguments"), at, inner=inner)
     elif kind == "tool.execution_complete":
         result = text(record(data.get("result")).get("content"))
