@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from otel_reliability.assembly import conversations, reports
+from otel_reliability.assembly import conversations, echoes, reports
 from otel_reliability.assembly.accounts import BESIDE_AGENT
 from otel_reliability.assembly.build import Linked, RunBuilder
 from otel_reliability.assembly.extent import first_runs_below, is_run, members_of
@@ -98,6 +98,7 @@ class Rebuild:
         for implicit in (*orphans.implicit, *orphans.keyed.values()):
             runs.append(self._builder.build_implicit(linked, implicit))
             roots.append(implicit.members[0])
+        runs = echoes.marked(runs, roots, tree)
         lost = _lost_annotations(tree, orphans)
         tree.release()
         return Rebuilt(runs, roots, tree, has_gap, orphans, units, evaluated, lost)

@@ -32,6 +32,7 @@ from otel_reliability.conventions.adapters.mastra import Mastra
 from otel_reliability.conventions.adapters.mcp import Mcp
 from otel_reliability.conventions.adapters.mlflow import MLflow
 from otel_reliability.conventions.adapters.ms_agent_framework import MSAgentFramework
+from otel_reliability.conventions.adapters.openclaw import OpenClaw
 from otel_reliability.conventions.adapters.openinference import OpenInference
 from otel_reliability.conventions.adapters.openlit import OpenLit
 from otel_reliability.conventions.adapters.openllmetry import OpenLLMetry
@@ -41,6 +42,7 @@ from otel_reliability.conventions.adapters.qwen_code import QwenCode
 from otel_reliability.conventions.adapters.session_files import SessionFiles
 from otel_reliability.conventions.adapters.spring_ai import SpringAI
 from otel_reliability.conventions.adapters.strands import Strands
+from otel_reliability.conventions.adapters.trpc_agent import TrpcAgent
 from otel_reliability.conventions.adapters.vercel import Vercel
 from otel_reliability.conventions.adapters.voltagent import VoltAgent
 from otel_reliability.conventions.base import Convention
@@ -70,6 +72,8 @@ TABLE: Final[tuple[Convention, ...]] = (
     Pipecat(),
     LangChain4j(),
     VoltAgent(),
+    OpenClaw(),
+    TrpcAgent(),
     # keyed on attributes; Vercel's own beat those that OpenInference's exporter adds, and
     # OpenInference's and Traceloop's kinds beat a GenAI operation on the same span
     Vercel(),

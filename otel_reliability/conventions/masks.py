@@ -58,7 +58,7 @@ _CUT_END: Final = re.compile(
 )
 """End of a text inside a value that says so, for which it needs an ellipsis or a bracket."""
 _CUT_WORDS: Final = ("runcated", "RUNCATED", " more ", " omitted")
-"""One of these stands in every such end."""
+"""Words of which one stands in every such end."""
 _CUT_END_SIZE: Final = 72
 _ID_STARTS: Final = frozenset("abcdefghijklmnopqrstuvwxyz0123456789")
 """Characters that most ids begin with, and no mask of an id."""

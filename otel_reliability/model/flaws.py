@@ -25,6 +25,7 @@ SESSION_FILE: Final = "session_file_partial"
 SPLIT_TRACE: Final = "split_trace"
 RUN_REPLAYED: Final = "run_replayed"
 REPLAYS: Final = "replays"
+REPORTED_TWICE: Final = "run_reported_twice"
 INVENTED_SESSIONS: Final = "conversation_invented"
 DUPLICATE_SPANS: Final = "duplicate_span"
 LATE_SPANS: Final = "late_span"
@@ -317,6 +318,13 @@ FLAWS: Final[tuple[Flaw, ...]] = (
         "runs that begin with the same response as another run",
         "number of runs, paths, tokens, outcomes: a replayed run counts twice",
         "set gen_ai.conversation.id; record spans in activities only; leave out mocks and caches",
+        decisive=True,
+    ),
+    Flaw(
+        REPORTED_TWICE,
+        "runs that two instrumentations report side by side",
+        "number of runs, tokens, cost: each counts twice",
+        "export the spans of one instrumentation only: filter the other by its scope",
         decisive=True,
     ),
     Flaw(

@@ -206,6 +206,24 @@ def begun_alike() -> Spans:
     return found
 
 
+def reported_twice() -> Spans:
+    """One run below a web request, as two instrumentations see it."""
+    request = span(1, trace=1, start=0.0, end=9_999.0, name="request")
+    found: Spans = [request]
+    for number, scope in ((10, "one"), (20, "another")):
+        ids = {one.span_id: span_id(number + at) for at, one in enumerate(run_spans(1, "a b"))}
+        found += [
+            replace(
+                one,
+                span_id=ids[one.span_id],
+                parent_id=ids.get(one.parent_id or b"", request.span_id),
+                scope=scope,
+            )
+            for one in run_spans(1, "a b")
+        ]
+    return found
+
+
 PLANTED: dict[str, Callable[[], Spans]] = {
     "time_unit": wrong_unit,
     "root_missing": rootless,
@@ -225,6 +243,7 @@ PLANTED: dict[str, Callable[[], Spans]] = {
     "conversation_invented": own_conversations,
     "run_replayed": executed_again,
     "replays": begun_alike,
+    "run_reported_twice": reported_twice,
     "orphan_span": orphans,
     "annotation_lost": above_two_runs,
     "duplicate_span": lambda: [*runs("a"), *runs("a")],
