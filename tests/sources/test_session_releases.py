@@ -515,6 +515,22 @@ def test_gemini_messages_of_the_program_and_rewinds_are_no_work(tmp_path: Path) 
     assert [run.input_tokens for run in runs] == [90, 90]
 
 
+PICTURE = {"inlineData": {"mimeType": "image/png", "data": "AA"}}
+
+
+def test_gemini_picture_alone_is_a_prompt_and_one_that_a_tool_returned_is_none(
+    tmp_path: Path,
+) -> None:
+    response = {"functionResponse": {"id": "c1", "name": "read_file", "response": {"output": "x"}}}
+    answer = {**gemini_call("read_file", "x"), "content": "A cat."}
+    returned: dict[str, Any] = {"type": "user", "content": [response, PICTURE]}
+    gemini(tmp_path, [{"type": "user", "content": [PICTURE]}, answer, returned])
+
+    [run] = runs_in(tmp_path)
+
+    assert (run.path, run.input_tokens) == (("read_file",), 90)
+
+
 EDITOR = (
     "Here is the user's editor context as a JSON object. This is for your information only.\n{}"
 )
@@ -653,6 +669,13 @@ def test_qwen_prompt_fails_where_its_last_request_did(
     [run] = runs_in(tmp_path)
 
     assert (run.path, run.ended_in_error) == (("read_file",), failed)
+
+
+def test_qwen_picture_alone_is_a_prompt(tmp_path: Path) -> None:
+    shown: dict[str, Any] = {"type": "user", "message": {"role": "user", "parts": [PICTURE]}}
+    qwen_file(tmp_path, [qwen_said("Hello."), qwen_answer(), shown, qwen_answer()])
+
+    assert [run.input_tokens for run in in_order(tmp_path)] == [90, 90]
 
 
 def test_qwen_agent_without_a_file_leaves_the_path_unknown(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 from otel_reliability.sources.chunks import Progress
 from otel_reliability.sources.from_plain import time_ns
 from otel_reliability.sources.otlp_json import items, record, text, whole
-from otel_reliability.sources.sessions.reading import exit_code_of, objects_of
+from otel_reliability.sources.sessions.reading import exit_code_of, is_attached, objects_of
 from otel_reliability.sources.sessions.run import (
     NO_TOKENS,
     CallStatus,
@@ -138,9 +138,10 @@ def _project(path: Path) -> str:
 
 
 def _is_prompt(message: Mapping[str, Any]) -> bool:
-    if any("functionResponse" in record(part) for part in items(message.get("content"))):
+    parts = [record(part) for part in items(message.get("content"))]
+    if any("functionResponse" in part for part in parts):
         return False
-    return bool(_typed(message))
+    return bool(_typed(message)) or any(map(is_attached, parts))
 
 
 def _typed(message: Mapping[str, Any]) -> str:

@@ -18,7 +18,7 @@ import msgspec
 from otel_reliability.sources.chunks import Progress
 from otel_reliability.sources.from_plain import time_ns
 from otel_reliability.sources.otlp_json import items, record, text, whole
-from otel_reliability.sources.sessions.reading import exit_code_of, objects_of
+from otel_reliability.sources.sessions.reading import exit_code_of, is_attached, objects_of
 from otel_reliability.sources.sessions.run import (
     CallStatus,
     Compaction,
@@ -75,7 +75,7 @@ def _begins(line: Mapping[str, Any]) -> bool:
     if line.get("subtype") == _MID_TURN:  # the turn that goes on has it
         return False
     parts = [record(part) for part in items(record(line.get("message")).get("parts"))]
-    return any(text(part.get("text")).strip() for part in parts)
+    return any(text(part.get("text")).strip() or is_attached(part) for part in parts)
 
 
 def _has_failed(run: SessionPrompt, line: Mapping[str, Any]) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,6 +13,14 @@ from otel_reliability.sources.batch import Malformed, Reason
 from otel_reliability.sources.chunks import Chunks, Progress
 from otel_reliability.sources.lines import LONGEST, documents
 from otel_reliability.sources.otlp_json import record
+
+_ATTACHED: Final = frozenset({"inlineData", "fileData"})
+
+
+def is_attached(part: Mapping[str, Any]) -> bool:
+    """Return whether a part of a message in Gemini's form is a picture or another file."""
+    return not _ATTACHED.isdisjoint(part)
+
 
 _EXIT_CODE: Final = re.compile(
     r"^Exit Code: (-?\d+)"
