@@ -44,7 +44,7 @@ EMITTED: Final = {spec.name: spec for spec in SPECS if spec.emitted}
 """The numbers that are live gauges, by name."""
 
 MAX_WAITING: Final = 128
-"""Rows of a window that metrics have not counted yet."""
+"""Rows of the largest window that lets rows wait until metrics are read."""
 
 
 class AgentWindow(Numbers):
@@ -61,8 +61,8 @@ class AgentWindow(Numbers):
     their order of arrival. Rows that the window keeps no more are appended to `dropped`.
 
     Metrics count a row when they are read, not when it enters: in a busy agent most rows leave
-    before, and are never counted. No more than `MAX_WAITING` wait; then the first of them is
-    counted for each that enters, so that a reading takes no longer for a large window.
+    before, and are never counted. In a window of more than `MAX_WAITING` rows few do, so there a
+    row is counted when it enters, and a reading takes no longer than elsewhere.
     """
 
     __slots__ = (
@@ -231,8 +231,8 @@ class AgentWindow(Numbers):
         counted.insert(place, 0)
         self._groups.enter(row, place)
         self._forget_readings()
-        if counted.count(0) > MAX_WAITING:
-            self._count_in(counted.index(0))
+        if self._last > MAX_WAITING:
+            self._count_in(place)
 
     def _leave(self, at: int) -> None:
         """Let the row of this index leave the window."""
