@@ -2,8 +2,7 @@
 windows, change detection.
 
 Runs linger and can be reopened for one second of a clock that advances with the requests, so
-closing and finalizing are inside. The score of each agent is read once a second of that clock, as
-the service does where runs became final.
+closing and finalizing are inside.
 """
 
 from __future__ import annotations
@@ -14,15 +13,12 @@ from typing import Any, Final
 from otel_reliability.config import Settings
 from otel_reliability.conventions.reader import MAX_MEMORY
 from otel_reliability.engine import Engine
-from otel_reliability.read_view import ReadView
 from otel_reliability.service.answers import Encoding, OtlpSignal
 from otel_reliability.service.decoded import Decoder
 
 SETTINGS: Final[Mapping[str, Any]] = {"assembly": {"linger": 1.0, "reopen": 1.0}}
 STEP_S: Final = 0.1
 """Seconds between two requests, on the job's own clock."""
-READ_S: Final = 1.0
-"""Seconds between two readings."""
 
 
 class Job:
@@ -32,17 +28,13 @@ class Job:
         self.now = 0.0
         self.engine = Engine(Settings.load(settings), clock=lambda: self.now, wall=None)
         self._decode = Decoder(self.engine.reader)
-        self._read_at = READ_S
 
     def receive(self, body: bytes) -> None:
-        """Take one request through all stages, advance the clock, and read what is due."""
+        """Take one request through all stages, and advance the clock."""
         found = self._decode(OtlpSignal.TRACES, Encoding.PROTOBUF, body)
         self.engine.receive(found.spans)
         self.engine.receive_evaluations(found.evaluations)
         self.wait(STEP_S)
-        if self.now >= self._read_at:
-            self._read_at = self.now + READ_S
-            self.engine.read(_read)
 
     def wait(self, seconds: float) -> None:
         """Advance the clock, meet the deadlines, and drop what exporters would record."""
@@ -58,10 +50,3 @@ class Job:
         """
         self.engine.reader.remember(MAX_MEMORY + 1)
         self.receive(b"")
-
-
-def _read(view: ReadView) -> None:
-    keys = view.keys()
-    for state in map(view.agent, keys):
-        if state is not None:
-            state.first_window.reading("score")

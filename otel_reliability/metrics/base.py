@@ -1,10 +1,9 @@
 """The protocol of a metric: `count(row, sign)`, `value()`; and the data that a row must have to
 reach it.
 
-A window owns the rows. When it is read, it passes the rows that entered since to `count`, with the
-sign 1, and asks for `value`; a row that was counted and leaves is passed with -1. That undoes 1
-exactly (integers, or the exact sums of `_support.sums`), so a value never depends on the rows that
-have passed through, nor on their order.
+A window owns the rows. It passes each row that enters or leaves to `count`, with the sign 1 or -1,
+and asks for `value` when it is read. A sign of -1 undoes 1 exactly (integers, or the exact sums of
+`_support.sums`), so a value never depends on the rows that have passed through, nor on their order.
 
 A class declares what the metric is (`spec`), which further numbers come from the same sums
 (`companions`, with `companion_values`), and which data a row must have to reach it (`requires`). To
@@ -36,8 +35,8 @@ of these.
 """
 
 Rows: TypeAlias = Callable[[], Sequence[Row]]
-"""Returns the rows of the window that are counted, in order; one that is just counted in is among
-them already, one that is counted out still.
+"""Returns the rows that are in the window now, in order; a row that enters is among them already,
+one that leaves still.
 """
 
 Series: TypeAlias = tuple[tuple[tuple[tuple[str, str], ...], Reading], ...]

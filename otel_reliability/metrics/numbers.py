@@ -64,11 +64,6 @@ class Numbers:
         """Return all readings, by name, in the order of the table."""
         return {spec.name: self.reading(spec.name) for spec in SPECS}
 
-    def _forget_readings(self) -> None:
-        """Forget what was read: other rows are there now."""
-        if self._readings:
-            self._readings = {}
-
     def _add(self, row: Row) -> None:
         made = self._made
         for at in self._count(row, 1):
@@ -83,6 +78,8 @@ class Numbers:
         """Count a row in (1) or out (-1), and return the indices of the metrics for which it has
         data.
         """
+        if self._readings:
+            self._readings = {}
         data = data_of(row)
         if data & UNDISTURBED:
             self._undisturbed += step

@@ -106,13 +106,11 @@ class SampleNumbers(Numbers):
 
     def add(self, rows: Iterable[Row]) -> None:
         """Count rows that enter."""
-        self._forget_readings()
         for row in rows:
             self._add(row)
 
     def evict(self, rows: Iterable[Row]) -> None:
         """Count rows that leave."""
-        self._forget_readings()
         for row in rows:
             self._evict(row)
 

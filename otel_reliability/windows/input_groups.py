@@ -68,13 +68,11 @@ class InputGroups:
         if row.request is not None:
             self._stale = True
 
-    def leave(self, row: Row | None, place: int) -> None:
-        """Let the row of this place leave the window. None: it entered since groups were formed."""
-        group = None if self._formed is None else self._formed.pop(place)
-        if row is None:
-            return
+    def leave(self, row: Row, place: int) -> None:
+        """Let the row of this place leave the window."""
         if row.request is not None:
             self._stale = True
+        group = None if self._formed is None else self._formed.pop(place)
         if group is not None:
             self._left.append((group, row))
             if len(self._left) > MAX_LEFT:

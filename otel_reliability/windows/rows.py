@@ -1,9 +1,9 @@
 """From a run to the row that windows keep of it; its path, which is made once and shared by its
 runs; and rows in order.
 
-A row is kept in about 140 bytes: an agent keeps hundreds, and metrics read a row only when they
-count it. The order of runs is (end time, run id), as bytes that compare alike and from which both
-can be read.
+A row is kept in about 140 bytes: an agent keeps hundreds, and metrics read a row only when it
+enters or leaves. The order of runs is (end time, run id), as bytes that compare alike and from
+which both can be read.
 """
 
 from __future__ import annotations
@@ -395,22 +395,22 @@ class Sought(NamedTuple):
         )
 
 
-class RowsAt(Sequence[Row]):
-    """The rows of a store at some indices, each of them read when it is asked for."""
+class RowsFrom(Sequence[Row]):
+    """The rows of a store from an index on, each of them read when it is asked for."""
 
-    def __init__(self, store: RowStore, indices: Sequence[int]) -> None:
+    def __init__(self, store: RowStore, first: int) -> None:
         self._store = store
-        self._indices = indices
+        self._first = first
 
     def __len__(self) -> int:
-        return len(self._indices)
+        return len(self._store) - self._first
 
     @overload
     def __getitem__(self, at: int) -> Row: ...
     @overload
     def __getitem__(self, at: slice) -> list[Row]: ...
     def __getitem__(self, at: int | slice) -> Row | list[Row]:
-        chosen = self._indices[at]
+        chosen = range(self._first, len(self._store))[at]
         if isinstance(chosen, int):
             return self._store.row(chosen)
         return [self._store.row(each) for each in chosen]

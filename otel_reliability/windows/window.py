@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Container, Iterable, Iterator, MutableSequence, Sequence
-from itertools import compress
 from typing import Final, TypeAlias, cast
 
 from msgspec.structs import replace
@@ -22,7 +21,7 @@ from otel_reliability.model.run import Run
 from otel_reliability.windows.input_groups import InputGroups
 from otel_reliability.windows.rows import (
     PathTable,
-    RowsAt,
+    RowsFrom,
     RowStore,
     Sought,
     end_in,
@@ -43,9 +42,6 @@ reading.
 EMITTED: Final = {spec.name: spec for spec in SPECS if spec.emitted}
 """The numbers that are live gauges, by name."""
 
-MAX_WAITING: Final = 128
-"""Rows of the largest window that lets rows wait until metrics are read."""
-
 
 class AgentWindow(Numbers):
     """The runs of an agent that are in one window now, and every number about them.
@@ -59,14 +55,9 @@ class AgentWindow(Numbers):
     is dropped once n final rows are above it or, with a period, once it ended at or before F − p, F
     being the latest end of a final run. Hence which rows count is a function of the rows, not of
     their order of arrival. Rows that the window keeps no more are appended to `dropped`.
-
-    Metrics count a row when they are read, not when it enters: in a busy agent most rows leave
-    before, and are never counted. In a window of more than `MAX_WAITING` rows few do, so there a
-    row is counted when it enters, and a reading takes no longer than elsewhere.
     """
 
     __slots__ = (
-        "_counted",
         "_dropped",
         "_final_ns",
         "_forgotten",
@@ -97,8 +88,6 @@ class AgentWindow(Numbers):
         self._dropped = deque[Row](maxlen=0) if dropped is None else dropped
         self._kept = RowStore()
         self._start = 0
-        self._counted = bytearray()
-        """For each row of the window 1 if metrics have counted it, else 0."""
         self._open = 0
         """Number of kept rows in `reopenable`."""
         self._forgotten = 0
@@ -140,7 +129,6 @@ class AgentWindow(Numbers):
 
     def _input_groups(self) -> Sequence[int | None]:
         """Return the input group of each row of the window; metrics learn of those that changed."""
-        self._count_waiting()
         return self._groups.form(self._start, self._made.values())
 
     def plain_rows(self) -> list[Row]:
@@ -148,12 +136,8 @@ class AgentWindow(Numbers):
         return self._kept.rows(self._start)
 
     def _rows_when_asked(self) -> Sequence[Row]:
-        """Return the rows that metrics have counted, without their groups, each read when it is
-        asked for.
-        """
-        indices = range(self._start, len(self._kept))
-        counted = self._counted
-        return RowsAt(self._kept, list(compress(indices, counted)) if 0 in counted else indices)
+        """Return the rows in the window, without their groups, each read when it is asked for."""
+        return RowsFrom(self._kept, self._start)
 
     def find(self, run_id: str, order: bytes | None = None) -> Row | None:
         """Return the row of a run of that order (None: whatever its end), in the window or a spare;
@@ -225,37 +209,15 @@ class AgentWindow(Numbers):
         return self._drop_spent()
 
     def _enter(self, row: Row, at: int) -> None:
-        """Let the row of this index enter the window."""
-        place = at - self._start
-        counted = self._counted
-        counted.insert(place, 0)
-        self._groups.enter(row, place)
-        self._forget_readings()
-        if self._last > MAX_WAITING:
-            self._count_in(place)
+        """Count the row of this index in."""
+        self._add(row)
+        self._groups.enter(row, at - self._start)
 
     def _leave(self, at: int) -> None:
-        """Let the row of this index leave the window."""
-        place = at - self._start
-        row = self._kept.row(at) if self._counted[place] else None
-        if row is not None:
-            self._evict(row)
-        del self._counted[place]
-        self._groups.leave(row, place)
-        self._forget_readings()
-
-    def _count_waiting(self) -> None:
-        """Let metrics count the rows that entered since they were read."""
-        counted = self._counted
-        place = counted.find(0)
-        while place >= 0:
-            self._count_in(place)
-            place = counted.find(0, place)
-
-    def _count_in(self, place: int) -> None:
-        """Let metrics count the row of this place."""
-        self._counted[place] = 1
-        self._add(self._kept.row(self._start + place))
+        """Count the row of this index out."""
+        row = self._kept.row(at)
+        self._evict(row)
+        self._groups.leave(row, at - self._start)
 
     def _begin(self) -> int:
         """Return the index of the first row that should be in the window."""
@@ -339,18 +301,9 @@ class AgentWindow(Numbers):
         score = cast("Score", self.metric(Score.spec.name))
         return score.penalties({name: self.reading(name) for name in score.needs})
 
-    @property
-    def one_sided(self) -> bool:
-        self._count_waiting()
-        return super().one_sided
-
-    def _forget_readings(self) -> None:
-        super()._forget_readings()
+    def _count(self, row: Row, step: int) -> tuple[int, ...]:
         self._series = None
-
-    def _metric(self, at: int) -> Metric | Derived:
-        self._count_waiting()
-        return super()._metric(at)
+        return super()._count(row, step)
 
     def _make(self, at: int) -> Metric:
         metric = super()._make(at)

@@ -1,20 +1,16 @@
 from __future__ import annotations
 
-import random
-
 import pytest
 
 from otel_reliability import testing
-from otel_reliability.config import LimitSettings, Settings, WindowSettings
+from otel_reliability.config import LimitSettings, Settings
 from otel_reliability.errors import UnknownMetric
 from otel_reliability.metrics import SPECS
 from otel_reliability.metrics.stability.path_entropy import PathEntropy
-from otel_reliability.model.row import Row
 from otel_reliability.model.run import Outcome, Run
 from otel_reliability.windows.agents import AgentRegistry
-from otel_reliability.windows.rows import PathTable, order_of, row_of
-from otel_reliability.windows.window import MAX_WAITING, AgentWindow, measure
-from tests.windows.runs import REQUESTS, closed, final, run, state_of
+from otel_reliability.windows.window import AgentWindow, measure
+from tests.windows.runs import closed, final, run, state_of
 
 
 def window_of(*runs: Run, settings: Settings | None = None) -> AgentWindow:
@@ -152,80 +148,3 @@ def test_the_newest_runs_are_measured() -> None:
     )
 
     assert [row.run_id for row in window.rows()] == ["run-3", "run-4"]
-
-
-def test_a_run_that_leaves_before_a_reading_is_not_counted(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    counted: list[str] = []
-    count = PathEntropy.count
-
-    def noted(self: PathEntropy, row: Row, sign: int) -> None:
-        counted.append(f"{sign:+} {row.run_id}")
-        count(self, row, sign)
-
-    monkeypatch.setattr(PathEntropy, "count", noted)
-    window = AgentWindow(WindowSettings("recent", last=2), Settings())
-    paths = PathTable()
-    for at in range(5):
-        window.insert(row_of(run(f"run-{at}", at, "x"), paths))
-
-    assert window.reading("path_entropy").runs == 2
-    assert counted == ["+1 run-3", "+1 run-4"]
-
-    window.insert(row_of(run("run-5", 5, "x"), paths))
-    window.insert(row_of(run("run-6", 6, "x"), paths))
-
-    assert counted[2:] == ["-1 run-3", "-1 run-4"]
-    assert window.reading("path_entropy").runs == 2
-    assert counted[4:] == ["+1 run-5", "+1 run-6"]
-
-
-def test_runs_of_a_large_window_do_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    counted: list[str] = []
-    count = PathEntropy.count
-
-    def noted(self: PathEntropy, row: Row, sign: int) -> None:
-        counted.append(row.run_id)
-        count(self, row, sign)
-
-    monkeypatch.setattr(PathEntropy, "count", noted)
-    window = AgentWindow(WindowSettings("recent", last=MAX_WAITING + 1), Settings())
-    window.insert(row_of(run("a", 1, "x"), PathTable()))
-
-    assert counted == ["a"]
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_readings_do_not_depend_on_when_others_were(seed: int) -> None:
-    """Few paths are compared, so that pairs read the rows of the window while rows wait."""
-    drawn = random.Random(seed)
-    settings = Settings(limits=LimitSettings(paths=2))
-    paths = PathTable()
-    recent = WindowSettings("recent", last=12)
-    kept: dict[str, Run] = {}
-    window = AgentWindow(recent, settings, kept)
-    for at in range(60):
-        if kept and drawn.random() < 0.3:
-            gone = kept.pop(drawn.choice(list(kept)))
-            window.remove(order_of(gone.end_ns, gone.run_id))
-        one = run(
-            f"run-{at}",
-            drawn.randrange(100),
-            drawn.choice("abcde"),
-            task_id=drawn.choice(["refund", None]),
-            request=drawn.choice(REQUESTS),
-            outcome=drawn.choice([Outcome.SUCCESS, Outcome.FAILURE]),
-        )
-        kept[one.run_id] = one
-        window.insert(row_of(one, paths))
-        if drawn.random() < 0.2:
-            window.reading(drawn.choice(SPECS).name)
-
-    fresh = AgentWindow(recent, settings, kept)
-    for one in kept.values():
-        fresh.insert(row_of(one, paths))
-
-    assert window.readings() == fresh.readings()
-    assert window.rows() == fresh.rows()
-    assert window.path_distances(window.rows()) == fresh.path_distances(fresh.rows())
