@@ -489,8 +489,8 @@ def _with_pairs(given: Mapping[str, Any]) -> dict[str, Any]:
     if kind := _KIND.get(text(given.get("kind"))):
         found["kind"] = kind
     status = record(given.get("status"))
-    if status.get("code") in _STATUS:
-        found["status"] = {**status, "code": _STATUS[text(status["code"])]}
+    if (code := _STATUS.get(text(status.get("code")))) is not None:
+        found["status"] = {**status, "code": code}
     if items(given.get("events")):
         found["events"] = [_with_pairs(record(event)) for event in items(given["events"])]
     return found

@@ -938,3 +938,31 @@ def test_opencode_session_that_was_exported(tmp_path: Path, is_whole: bool) -> N
 
     assert runs == ([(("read",), 90)] if is_whole else [])
     assert [(run.path, run.input_tokens) for run in in_order(home, exported)] == [(("read",), 90)]
+
+
+@pytest.mark.parametrize("odd", [[1], {"a": 1}, 10**30])
+def test_values_of_other_types_cost_only_their_record(tmp_path: Path, odd: object) -> None:
+    session = Codex(tmp_path, SESSION).line("event_msg", type=odd)
+    session.prompt("Try it.").call("c1", "Exit code: 0")
+    session.prompt("Again.").records[-1]["payload"]["kind"] = odd
+    write(session.path, session.records)
+    gemini(tmp_path, [GEMINI_PROMPT, {"type": odd}, gemini_call("glob", "x")])
+    failed: dict[str, Any] = {"toolCallId": "c1", "success": False, "error": {"code": odd}}
+    asked = copilot_answer("a1", "c1")
+    copilot(
+        tmp_path, ("user.message", {"content": "x"}), asked, ("tool.execution_complete", failed)
+    )
+    opened = OpenCode(tmp_path)
+    opened.message("user", {"type": "text", "text": "Make it faster."}, {"type": odd})
+    opened.message("assistant", open_call("read", time={"start": odd, "end": odd}), parentID=odd)
+
+    runs = runs_in(tmp_path)
+
+    assert sorted(run.key.agent for run in runs) == [
+        "codex",
+        "codex",
+        "copilot-cli",
+        "gemini-cli",
+        "opencode",
+    ]
+    assert sum(len(run.path or ()) for run in runs) == 4

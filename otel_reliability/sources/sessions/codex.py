@@ -207,7 +207,7 @@ class _Reader:
         return self._into or self._runs.get(turn) or self._runs.get(self._turn)
 
     def _event(self, payload: Mapping[str, Any], at: int) -> Iterator[SessionPrompt]:
-        kind = payload.get("type")
+        kind = text(payload.get("type"))
         turn = text(payload.get("turn_id"))
         if kind in _BEGINS and turn:
             yield from self._start(turn, at)
@@ -386,7 +386,7 @@ def _is_typed(message: Mapping[str, Any]) -> bool:
     context that the program adds, too.
     """
     said = text(message.get("message")).lstrip()
-    return message.get("kind") not in _ADDED and not said.startswith(_CONTEXT)
+    return text(message.get("kind")) not in _ADDED and not said.startswith(_CONTEXT)
 
 
 def _status(output: str) -> CallStatus:
@@ -442,7 +442,7 @@ def _folders_of_agents(path: Path) -> Iterator[tuple[Path, str]]:
 
 
 def _begins_turn(line: Mapping[str, Any]) -> bool:
-    kind = record(line.get("payload")).get("type")
+    kind = text(record(line.get("payload")).get("type"))
     return line.get("type") == "event_msg" and (kind in _BEGINS or kind == "user_message")
 
 
@@ -469,7 +469,7 @@ def _add_agent(
                 at = time_ns(line.get("timestamp"))
                 if end_ns is not None and at >= end_ns and _begins_turn(line):
                     break
-                if at >= start_ns or line.get("type") in _FACTS:
+                if at >= start_ns or text(line.get("type")) in _FACTS:
                     heard[agent] = max(heard.get(agent, 0), at + 1)
                     for _ in reader.take(line):
                         pass

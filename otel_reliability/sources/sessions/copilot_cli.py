@@ -170,7 +170,7 @@ def _stopped(run: SessionPrompt, kind: str, at: int) -> None:
 
 
 def _status(data: Mapping[str, Any], result: str) -> CallStatus:
-    if record(data.get("error")).get("code") in _REJECTED:
+    if text(record(data.get("error")).get("code")) in _REJECTED:
         return CallStatus.REJECTED
     code = whole(record(data.get("shellExecution")).get("exitCode"))
     failed = data.get("success") is False or code or _EXIT_CODE.search(result[-200:])

@@ -90,7 +90,7 @@ def read(path: Path, seen: Seen, progress: Progress | None = None) -> Iterator[S
             run.says(_typed(message))
         elif message.get("type") == "user" and run is not None:
             _refused(run, message, at, seen)
-        elif message.get("type") in _ANSWERS and run is not None:
+        elif text(message.get("type")) in _ANSWERS and run is not None:
             _add(run, message, at, seen, path)
             if is_document:
                 _add_merged(run, message)
@@ -279,6 +279,6 @@ def _add_agent_of_call(run: SessionPrompt, path: Path, agent: str, seen: Seen) -
 
 def _add_agent(run: SessionPrompt, file: Path, seen: Seen) -> None:
     for message in _messages(file, seen, None):
-        if message.get("type") in _ANSWERS:
+        if text(message.get("type")) in _ANSWERS:
             at = time_ns(message.get("timestamp"))
             _add(run, message, at, seen, file.parent, inner=True)

@@ -32,6 +32,8 @@ from otel_reliability.sources.sessions.run import (
 
 AGENT: Final = "opencode"
 _MILLISECOND: Final = 1_000_000
+_NO_TIME: Final = 2**63 // _MILLISECOND
+"""Milliseconds that are no time that anything can have."""
 _REJECTED: Final = (
     "The user rejected permission",
     "The user has specified a rule",
@@ -171,7 +173,8 @@ def _runs(store: _Store, session: Mapping[str, Any], seen: Seen) -> Iterator[Ses
             parts = store.parts(text(message.get("id")))
             compaction = next((part for part in parts if part.get("type") == "compaction"), None)
             typed = any(
-                part.get("type") in _TYPED and part.get("synthetic") is not True for part in parts
+                text(part.get("type")) in _TYPED and part.get("synthetic") is not True
+                for part in parts
             )
             if compaction is not None and run is not None and compaction.get("auto") is True:
                 run.compactions.append(Compaction(at, trigger="auto"))
@@ -197,7 +200,7 @@ def _messages(store: _Store, session: str) -> Iterator[dict[str, Any]]:
         is_user = message.get("role") == "user"
         if is_user and any(part.get("text") == _OF_USER for part in store.parts(name)):
             of_user.add(name)
-        elif message.get("parentID") not in of_user:
+        elif text(message.get("parentID")) not in of_user:
             yield message
 
 
@@ -284,7 +287,8 @@ def _sum(*counts: object) -> int | None:
 
 
 def _time(value: object) -> int:
-    return (whole(value) or 0) * _MILLISECOND
+    given = whole(value) or 0
+    return given * _MILLISECOND if 0 <= given < _NO_TIME else 0
 
 
 def _parsed(row: tuple[str, str]) -> dict[str, Any]:
