@@ -7,11 +7,13 @@ from itertools import pairwise
 from typing import Final
 
 from otel_reliability.model.span import (
+    PAUSED,
     STEPS,
     AgentSpan,
     InvocationFacts,
     Kind,
     ModelFacts,
+    RejectionFacts,
 )
 from otel_reliability.statistics.likeness import likeness
 
@@ -145,7 +147,8 @@ def _cut_later_runs(
 
 def _is_later_run(node: Invocation, above: Invocation, spans: Sequence[AgentSpan]) -> bool:
     """Return whether an invocation began after the end of one above of the same name, which had
-    finished steps of its own by then. (One that reports its end too early had not.)
+    finished steps of its own by then. (One that reports its end too early had not.) What follows
+    one that paused is its resumption.
     """
     name = node.facts.name
     end = above.span.end_ns
@@ -156,7 +159,13 @@ def _is_later_run(node: Invocation, above: Invocation, spans: Sequence[AgentSpan
         and node.span.start_ns >= end
         and node.span.resource.service == above.span.resource.service
         and any(spans[i].kind in STEPS and spans[i].end_ns <= end for i in above.steps)
+        and above.facts.stopped != PAUSED
+        and not any(_is_pending(spans[i]) for i in above.steps)
     )
+
+
+def _is_pending(span: AgentSpan) -> bool:
+    return isinstance(span.facts, RejectionFacts) and span.facts.pending
 
 
 def _is_detached(node: Invocation, enclosing: Invocation, spans: Sequence[AgentSpan]) -> bool:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from otel_reliability.conventions.sketch import sketch_of
 from otel_reliability.model.span import (
+    PAUSED,
     AgentSpan,
     InvocationFacts,
     Kind,
     ModelFacts,
+    RejectionFacts,
     Session,
     Tokens,
 )
@@ -61,6 +65,18 @@ def test_what_begins_again_after_its_end_is_a_later_run_though_it_lies_below() -
             (("remind",), False),
         ]
         assert [run.end_ns - run.start_ns for run in found] == [5_000_000_000] * 2
+
+
+def test_what_follows_one_that_paused_is_its_resumption() -> None:
+    """Mastra puts it below the one that was suspended."""
+    first = agent(1, called="desk", end=5)
+    paused = replace(first, facts=InvocationFacts("desk", stopped=PAUSED))
+    resumed = agent(3, 1, "desk", start=60, end=65)
+    spans = [tool(2, 1, "plan", end=4), resumed, tool(4, 3, "pay", start=61, end=62)]
+
+    assert run_of(paused, *spans).path == ("plan", "pay")
+    waiting = agent_span(Kind.TOOL, RejectionFacts(pending=True), 5, 1, start=4)
+    assert run_of(first, waiting, *spans).path == ("plan", "pay")
 
 
 def test_below_an_invocation_that_did_nothing_before_its_end_nothing_is_later() -> None:
