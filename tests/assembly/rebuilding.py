@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from types import FrameType
 from typing import Any
 
@@ -48,7 +48,7 @@ def run_of(*told: Told, settings: Settings = DEFAULTS) -> Run:
 
 
 @contextlib.contextmanager
-def counted_lines() -> Iterator[Counter[str]]:
+def counted_lines() -> Generator[Counter[str]]:
     """Count the lines that the block executes, by file: its work, on every machine the same."""
     executed: Counter[str] = Counter()
 
