@@ -81,7 +81,7 @@ class ReplayedRuns:
         for event in events:
             previous = event.previous
             run = event.run
-            if previous is not None and _key(previous) != _key(run):
+            if previous is not None and (_key(previous) != _key(run) or self._is_parted(run)):
                 found += self._moved(event, previous)
             elif run.first_step is None:
                 found.append(event)
@@ -121,6 +121,17 @@ class ReplayedRuns:
             if run.first_step is not None and after is None:
                 self._known[_key(run)] = _Alone(run.trace_id, run.run_id, None if is_final else run)
         return [event]
+
+    def _is_parted(self, run: Run) -> bool:
+        """Return whether a run is no longer like those that it was held to be one with: its root,
+        or further steps, arrived.
+        """
+        known = self._known.get(_key(run))
+        if not isinstance(known, _Alike) or run.run_id not in known.runs:
+            return False
+        others = [one for one in known.runs.values() if one.run_id != run.run_id]
+        can_change = known.ended.isdisjoint(known.runs)
+        return can_change and not all(_are_alike(one, run) for one in others)
 
     def _may_join(self, known: _Alone | _Alike | None, run: Run) -> bool:
         """Return whether a run may be one with those that are known to have its first step."""

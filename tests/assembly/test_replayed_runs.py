@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from otel_reliability.assembly import emission, replayed_runs
 from otel_reliability.assembly.lifecycle import Assembler
-from otel_reliability.config import Settings
+from otel_reliability.config import AssemblySettings, Settings
 from otel_reliability.engine import Engine
 from otel_reliability.kafka.partition_agents import PartitionAgents
 from otel_reliability.kafka.stage import KafkaMessage, write
@@ -359,3 +359,20 @@ def test_traces_that_are_alone_are_final_at_once_and_leave_no_memory() -> None:
     used = {limit.name: limit.used for limit in assembler.limits}
     assert [used[name] for name in ("first_steps", "response_turns", "conversations")] == [0] * 3
     assert assembler.close_all(CloseReason.END_OF_INPUT, 0.0) == []
+
+
+def test_runs_of_two_agents_are_not_held_for_one_once_the_late_root_names_its_own() -> None:
+    """Until then only the id that both begin with is known, as a model repeats it."""
+    first = attempt(1, 0, session=None, called="planner")
+    *steps, root = attempt(2, 100, session=None, called="support")
+    watched = Watched(AssemblySettings(idle_timeout=10, reopen=100))
+    watched.add(*first, *steps)
+    before = {run.trace_id: run for _, run in watched.wait(35)}
+    watched.add(root)
+    last = before | {run.trace_id: run for _, run in watched.wait(200)}
+
+    assert [run.flaws for run in before.values()] == [(REPLAYS,), (REPLAYS,)]
+    assert [(run.key.agent, run.flaws) for run in last.values()] == [
+        ("planner", ()),
+        ("support", ()),
+    ]

@@ -64,6 +64,7 @@ def test_every_number_of_the_table_has_evidence_in_some_agent(told: ReportView) 
         missing
         - SERIES
         - {"context_turns_left"}  # no conversation of the demo fills its context
+        - {"cache_hit_share"}  # no model call of the demo reports cached tokens
         - {spec.name for spec in SPECS if spec.family == "coding"}  # none changes files
         - {"objective", "objective_period", "error_budget_left"}  # none has an objective
         == set()
