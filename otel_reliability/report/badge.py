@@ -17,7 +17,7 @@ from otel_reliability.metrics.stability.tier import (
     tier_of,
     trust_text,
 )
-from otel_reliability.metrics.success.verdict import Rate, Verdict, assess, fails_now, is_failing
+from otel_reliability.metrics.success.verdict import Rate, Verdict, assess, only_fails_now
 from otel_reliability.report.text import allowed, percent
 
 COLOURS: Final = {
@@ -71,7 +71,7 @@ def _success(ask: Callable[[str], Rate]) -> str:
     success = ask("success_rate").value
     errors = ask("error_rate").value
     failed = ask("failed_run_share").value
-    if fails_now(ask) and not is_failing(ask):
+    if only_fails_now(ask):
         return f"{ask('failed_in_a_row').value:.0f} runs in a row"
     if success is not None:
         return f"{percent(success)} succeed"

@@ -17,7 +17,7 @@ from otel_reliability.loading import nearest
 from otel_reliability.metrics import ALL_SPECS
 from otel_reliability.metrics.passes.run_counts import confidence_band, recommend_runs
 from otel_reliability.metrics.passes.summary import TARGET_PREFIX, TARGETS
-from otel_reliability.metrics.success.verdict import Verdict, is_failing, success_bound
+from otel_reliability.metrics.success.verdict import Verdict, only_fails_now, success_bound
 from otel_reliability.metrics.uncertainty import SHARES
 from otel_reliability.report.build import nearest_agent
 from otel_reliability.report.changes import ChangeResult, finding_object
@@ -197,7 +197,7 @@ def _unasked(agent: AgentView, is_missed: bool) -> Iterator[str]:
     if agent.verdict is Verdict.FAILING and not is_missed:
         ask = agent.metrics.__getitem__
         why, by = about_success(agent), "success_rate or error_rate"
-        if not is_failing(ask):
+        if only_fails_now(ask):
             why, by = in_a_row(ask("failed_in_a_row")), "verdict or failed_in_a_row"
         yield f"its verdict is failing: {why}; require {by}, too"
     if agent.shift is not None and agent.shift.is_worse:

@@ -22,9 +22,8 @@ from otel_reliability.metrics.success.objective import ERRORS
 from otel_reliability.metrics.success.verdict import (
     Rate,
     Verdict,
-    fails_now,
-    is_failing,
     most_calls_fail,
+    only_fails_now,
 )
 from otel_reliability.model.reading import MetricSpec, Reading
 from otel_reliability.model.row import Row
@@ -132,7 +131,7 @@ def meaning(agent: AgentView) -> str:
     success = _with_failed_calls(about_success(agent), agent)
     if agent.shift is not None:
         success = f"{agent.shift.sentence}; {success}"
-    elif fails_now(ask) and not is_failing(ask):
+    elif only_fails_now(ask):
         success = f"{in_a_row(ask('failed_in_a_row'))}; {success}"
     alike = _alike(agent)
     if agent.verdict is Verdict.FAILING:
@@ -169,7 +168,7 @@ def failing_words(ask: Callable[[str], Rate]) -> str:
     >>> failing_words({**readings, **latest}.__getitem__)
     'Fails now'
     """
-    if not is_failing(ask):
+    if only_fails_now(ask):
         return "Fails now"
     objective = ask("objective")
     if objective.value is None:

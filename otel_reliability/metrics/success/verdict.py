@@ -128,6 +128,11 @@ def fails_now(ask: Callable[[str], Rate]) -> bool:
     return (ask("failed_in_a_row").value or 0.0) >= FAILS_NOW
 
 
+def only_fails_now(ask: Callable[[str], Rate]) -> bool:
+    """Return whether an agent fails now, though its window as a whole would not say so."""
+    return fails_now(ask) and not is_failing(ask)
+
+
 def success_bound(success: Rate, failed: Rate) -> float | None:
     """Return the most that the success rate may be: the upper end of its interval where outcomes
     are known, else what the share of failed runs leaves of it; None where neither is known.
