@@ -14,7 +14,7 @@ add a metric: one file with one class, one row in `metrics.TABLE`, one fixture
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Reversible, Sequence
 from typing import ClassVar, Final, Literal, NamedTuple, TypeAlias
 
 from otel_reliability.config import Settings
@@ -34,7 +34,7 @@ They differ in `outcome_consistency`, `trajectory_distribution`, `risk_coverage`
 of these.
 """
 
-Rows: TypeAlias = Callable[[], Sequence[Row]]
+Rows: TypeAlias = Callable[[], Reversible[Row]]
 """Returns the rows that are in the window now, in order; a row that enters is among them already,
 one that leaves still.
 """

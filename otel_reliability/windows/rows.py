@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import marshal
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Reversible, Sequence
 from operator import attrgetter, itemgetter
-from typing import Any, Final, NamedTuple, overload
+from typing import Any, Final, NamedTuple
 
 from otel_reliability.metrics.base import RunKind, data_of
 from otel_reliability.metrics.stability.context_growth import slope_of
@@ -395,25 +395,18 @@ class Sought(NamedTuple):
         )
 
 
-class RowsFrom(Sequence[Row]):
+class RowsFrom(Reversible[Row]):
     """The rows of a store from an index on, each of them read when it is asked for."""
 
     def __init__(self, store: RowStore, first: int) -> None:
         self._store = store
-        self._first = first
+        self._indices = range(first, len(store))
 
-    def __len__(self) -> int:
-        return len(self._store) - self._first
+    def __iter__(self) -> Iterator[Row]:
+        return map(self._store.row, self._indices)
 
-    @overload
-    def __getitem__(self, at: int) -> Row: ...
-    @overload
-    def __getitem__(self, at: slice) -> list[Row]: ...
-    def __getitem__(self, at: int | slice) -> Row | list[Row]:
-        chosen = range(self._first, len(self._store))[at]
-        if isinstance(chosen, int):
-            return self._store.row(chosen)
-        return [self._store.row(each) for each in chosen]
+    def __reversed__(self) -> Iterator[Row]:
+        return map(self._store.row, reversed(self._indices))
 
 
 class RowStore:

@@ -135,7 +135,7 @@ class AgentWindow(Numbers):
         """Return the rows in the window, without their groups."""
         return self._kept.rows(self._start)
 
-    def _rows_when_asked(self) -> Sequence[Row]:
+    def _rows_when_asked(self) -> RowsFrom:
         """Return the rows in the window, without their groups, each read when it is asked for."""
         return RowsFrom(self._kept, self._start)
 
