@@ -47,7 +47,7 @@ class FailedInARow(WindowMetric):
         "the window succeeded",
         required_data="1 run whose outcome is known, or whose root span arrived",
         source="this project",
-        improve="Look at what changed before the first of them: a deployment, a model, a tool, a "
+        improve="Find what changed before the first of them: a deployment, a model, a tool, a "
         "credential.",
     )
 

@@ -9,8 +9,8 @@ from otel_reliability.model.row import Row
 
 
 class FailedRunShare(PerRun):
-    """Runs with the outcome failure, or that ended in an error, over the runs whose outcome or end
-    is known.
+    """Runs with the outcome failure, or of no known outcome that ended in an error, over the
+    runs whose outcome or end is known.
 
     Where no success is reported, what fails is all that can be known: 1 − failed_run_share is no
     more than an upper bound of the success rate.
@@ -33,9 +33,10 @@ class FailedRunShare(PerRun):
         title="Share of failed runs",
         family="success",
         direction="lower",
-        description="How many runs are known to have failed, by their outcome or by an error at "
-        "their end.",
-        formula="failed runs, and runs that ended in an error / runs whose outcome or end is known",
+        description="How many runs are known to have failed: by their outcome, or, where that is "
+        "not known, by an error at their end.",
+        formula="failed runs, and those of no known outcome that ended in an error / runs whose "
+        "outcome or end is known",
         required_data="1 run whose outcome is known, or whose root span arrived",
         source="this project",
         improve="Open the failed runs, and begin with what they have in common: a tool, a task, an "
