@@ -99,9 +99,8 @@ def settle(
     """Decide which invocations are runs, which of them are nested, and how each is named. Parents
     come before children; `spans` are those of their tree. `attempts`: what is executed again.
     """
-    if len(invocations) > 1:
-        _cut_leaked_contexts(invocations)
-        _cut_later_runs(invocations, spans, attempts)
+    _cut_leaked_contexts(invocations)
+    _cut_later_runs(invocations, spans, attempts)
     _name(invocations)
     _assign(invocations, spans)
 

@@ -57,8 +57,6 @@ _CUT_END: Final = re.compile(
     re.IGNORECASE,
 )
 """End of a text inside a value that says so, for which it needs an ellipsis or a bracket."""
-_CUT_WORDS: Final = ("runcated", "RUNCATED", " more ", " omitted")
-"""Words of which one stands in every such end."""
 _CUT_END_SIZE: Final = 72
 _ID_STARTS: Final = frozenset("abcdefghijklmnopqrstuvwxyz0123456789")
 """Characters that most ids begin with, and no mask of an id."""
@@ -105,7 +103,8 @@ def ends_cut(text: str) -> bool:
     (True, False)
     """
     end = text[-_CUT_END_SIZE:]
-    return any(word in end for word in _CUT_WORDS) and _CUT_END.search(end) is not None
+    may_say_so = "runcated" in end or "RUNCATED" in end or " more " in end or " omitted" in end
+    return may_say_so and _CUT_END.search(end) is not None
 
 
 def stands_for_hidden(pairs: Mapping[Any, Any]) -> bool:

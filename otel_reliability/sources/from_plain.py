@@ -498,6 +498,8 @@ def _with_pairs(given: Mapping[str, Any]) -> dict[str, Any]:
 
 def _any(value: Any) -> dict[str, Any]:
     """Return a plain value as OTLP-JSON has it."""
+    if value is None:
+        return {}
     if isinstance(value, bool):
         return {"boolValue": value}
     if isinstance(value, int):
