@@ -6,7 +6,7 @@ from __future__ import annotations
 class CpuBudget:
     """Seconds of processor time: a share of one processor in the long run, more after a pause.
 
-    Whoever works looks at `left` first, and takes from it what the work took.
+    Work is done while `left` is above 0, and what it takes is subtracted there.
 
     >>> budget = CpuBudget(share=0.05, most=0.1)
     >>> budget.refill(7.0)
