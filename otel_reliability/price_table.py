@@ -17,6 +17,8 @@ from importlib.metadata import version
 from importlib.util import find_spec
 from typing import Any, Final, NamedTuple, cast
 
+from msgspec import Struct
+
 INSTALLED: Final = find_spec("genai_prices") is not None
 """False without the `prices` extra: no model has a price or a context window then."""
 
@@ -71,7 +73,7 @@ _DATE: Final = re.compile(r"[-@](\d{4}-?\d{2}-?\d{2}|\d{6,8}|latest)$")
 _BEGINS_AT: Final = "start_date"
 
 
-class Usage(NamedTuple):
+class Usage(Struct, frozen=True, gc=False):
     """Tokens of one model call. `cached` and `cache_written` are parts of `input`."""
 
     input: int
@@ -203,7 +205,9 @@ def price_of(model: str, provider: str | None, time_ns: int) -> Price | None:
     found = _model(model, provider)
     if found is None:
         return None
-    price = found.get_prices(datetime.fromtimestamp(time_ns / 1e9, UTC))
+    price = found.prices
+    if _conditional(price):
+        price = found.get_prices(datetime.fromtimestamp(time_ns / 1e9, UTC))
     known = _prices.get(id(price))
     if known is None:
         known = _prices[id(price)] = _price(price)

@@ -302,7 +302,7 @@ class RunBuilder:
             outcome_key=notes.outcome_key,
             first_step=_first_step(models, steps),
             last_response=next(
-                (facts.response_id for _, facts in reversed(models) if facts.response_id), None
+                (id_ for one in reversed(models) if (id_ := one.facts.response_id)), None
             ),
             previous_response=_continued(models),
         )
@@ -362,8 +362,9 @@ class RunBuilder:
         limits = self._limits
         tokens_in = tokens_out = pressure = None
         calls: list[ModelCall] = []
-        for i, facts in models:
-            span = spans[i]
+        for one in models:
+            facts = one.facts
+            span = spans[one.at]
             used = facts.tokens.input
             wrote = facts.tokens.output
             if used is not None:
@@ -381,7 +382,7 @@ class RunBuilder:
                     input_tokens=used,
                     output_tokens=wrote,
                     failed=span.failed,
-                    agent=actors[nodes[i]],
+                    agent=actors[nodes[one.at]],
                     start_ns=span.start_ns,
                     end_ns=span.end_ns,
                     cached_tokens=facts.cached,
@@ -389,14 +390,14 @@ class RunBuilder:
             )
         lacks_models = root is not None and root.facts.lacks_models
         if lacks_models or (
-            cut and any(i in cut and facts.tokens == _NO_TOKENS for i, facts in models)
+            cut and any(one.at in cut and one.facts.tokens == _NO_TOKENS for one in models)
         ):
             tokens_in = tokens_out = pressure = None
         if root is not None and root.facts.lacks_output:
             tokens_out = None
         if tokens_in is None and tokens_out is None and root is not None:
             tokens_in, tokens_out = _totals_of_agents(draft.linked.tree, draft.members)
-            window = run_window or max([limits.of(facts) or 0 for _, facts in models], default=0)
+            window = run_window or max([limits.of(one.facts) or 0 for one in models], default=0)
             if tokens_in is not None and window:
                 pressure = (tokens_in + (tokens_out or 0)) / window
         total = _NO_TOKENS if root is None else root.facts.tokens or _NO_TOKENS
@@ -568,7 +569,7 @@ def _observed_steps(draft: _Draft, models: list[ModelSpan]) -> tuple[list[Step],
     if steps or gathered.has_tool_spans:
         return steps, tools
     unclaimed = draft.linked.unclaimed
-    asks = gathered.asked_silently or any(facts.asked_for_tools for _, facts in models)
+    asks = gathered.asked_silently or any(one.facts.asked_for_tools for one in models)
     waits = bool(gathered.pending) or (root is not None and root.facts.stopped == PAUSED)
     if asks and not ends_with_open_call(tree, models, waits=waits):
         tools = tools_of_messages(models)
@@ -590,7 +591,7 @@ def _first_step(models: Sequence[ModelSpan], steps: Sequence[Step]) -> str | Non
     """Return the id of the first response, else of the first call; None for one that several
     responses of the run have, which identifies none.
     """
-    ids = [facts.response_id for _, facts in models if facts.response_id is not None]
+    ids = [id_ for one in models if (id_ := one.facts.response_id) is not None]
     if ids:
         return ids[0] if ids.count(ids[0]) == 1 else None
     for step in steps:
@@ -601,10 +602,11 @@ def _first_step(models: Sequence[ModelSpan], steps: Sequence[Step]) -> str | Non
 
 def _continued(models: Sequence[ModelSpan]) -> str | None:
     """Return the response that the first call of a run continues, which none of its own gave."""
-    for _, facts in models:
-        if facts.previous_response is not None:
-            own = {one.response_id for _, one in models}
-            return None if facts.previous_response in own else facts.previous_response
+    for one in models:
+        previous = one.facts.previous_response
+        if previous is not None:
+            own = {other.facts.response_id for other in models}
+            return None if previous in own else previous
     return None
 
 

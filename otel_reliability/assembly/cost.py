@@ -21,10 +21,10 @@ def cost_of_run(
     where there is none. `estimate`: whether the price table counts.
     """
     total = None
-    for at, facts in models:
-        cost = facts.cost
+    for one in models:
+        cost = one.facts.cost
         if cost is None and estimate:
-            cost = estimated(facts, spans[at].start_ns)
+            cost = estimated(one.facts, spans[one.at].start_ns)
         if cost is None:
             return None
         total = cost if total is None else total + cost

@@ -8,7 +8,7 @@ import fnmatch
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import asdict, replace
@@ -30,7 +30,7 @@ from otel_reliability.model.sums import known_sum
 from otel_reliability.model.tools import EDITING, HANDOFF_MARK, has_word
 
 
-class ModelSpan(NamedTuple):
+class ModelSpan(Struct, frozen=True, gc=False):
     """A model call: the index of its span, and its facts."""
 
     at: int
@@ -174,7 +174,7 @@ def _without_overlapping_ids(steps: list[Step]) -> list[Step]:
 
 def _without_replays(tree: SpanTree, steps: list[Step], models: Sequence[ModelSpan]) -> list[Step]:
     """Return calls without those that were not executed, but reported again under their id."""
-    starts = sorted(tree.spans[i].start_ns for i, _ in models)
+    starts = sorted(tree.spans[one.at].start_ns for one in models)
     return _joined(steps, lambda first, step: _is_replay(tree, first, step, starts), Step.complete)
 
 
@@ -272,8 +272,8 @@ def in_path_order(
     for step in steps:
         inside.setdefault(step.outer, []).append(step)
     starts: dict[Invocation | None, list[int]] = {}
-    for i, _ in models:
-        starts.setdefault(tree.nodes[i], []).append(tree.spans[i].start_ns)
+    for one in models:
+        starts.setdefault(tree.nodes[one.at], []).append(tree.spans[one.at].start_ns)
     for each in starts.values():
         each.sort()
     path: list[Step] = []
@@ -481,10 +481,10 @@ def models_once(tree: SpanTree, items: list[ModelSpan]) -> list[ModelSpan]:
     """
     details = tree.details
     if details:
-        items = [ModelSpan(i, _with_inner(facts, details.get(i, ()))) for i, facts in items]
+        items = [_completed(one, details.get(one.at, ())) for one in items]
     if tree.attempts:
         items = _without_attempts(tree, items)
-    known = {i for i, _ in items}
+    known = {one.at for one in items}
     inner: dict[int, list[ModelFacts]] = {}
     outer: list[ModelSpan] = []
     outermost = dict(tree.in_model)
@@ -498,14 +498,17 @@ def models_once(tree: SpanTree, items: list[ModelSpan]) -> list[ModelSpan]:
             inner.setdefault(outer_at, []).append(one.facts)
         else:
             outer.append(one)
-    whole = [ModelSpan(i, _with_inner(facts, inner.get(i, ()))) for i, facts in outer]
+    whole = [_completed(one, inner.get(one.at, ())) for one in outer]
     return _without_responses_twice(tree, _without_siblings(tree, whole))
+
+
+def _completed(one: ModelSpan, inner: Sequence[ModelFacts]) -> ModelSpan:
+    """Return a model call with what inner ones of it add."""
+    return ModelSpan(one.at, _with_inner(one.facts, inner)) if inner else one
 
 
 def _with_inner(outer: ModelFacts, inner: Sequence[ModelFacts]) -> ModelFacts:
     """Field by field the outer's value, else that of the inner ones (tokens: their sum)."""
-    if not inner:
-        return outer
     merged = asdict(outer)
     for one in inner:
         merged = {field: merged[field] or other for field, other in asdict(one).items()}
@@ -553,7 +556,7 @@ def _without_siblings(tree: SpanTree, items: list[ModelSpan]) -> list[ModelSpan]
             siblings.append(len(kept))
             kept.append(item)
         else:
-            kept[same] = _one_model_call(kept[same], item)
+            kept[same] = _completed(kept[same], [item.facts])
     return kept
 
 
@@ -561,7 +564,7 @@ def _without_attempts(tree: SpanTree, items: list[ModelSpan]) -> list[ModelSpan]
     """Return model calls without those of attempts at the run that have no response id, but the
     tokens of a call of the run itself.
     """
-    of_run = [facts.tokens for i, facts in items if tree.attempt_of(i) == NONE]
+    of_run = [one.facts.tokens for one in items if tree.attempt_of(one.at) == NONE]
     return [
         one
         for one in items
@@ -584,7 +587,7 @@ def _without_responses_twice(tree: SpanTree, items: list[ModelSpan]) -> list[Mod
         response = item.facts.response_id
         at = None if response is None else by_id.get(response)
         if at is not None and _same_tokens(kept[at].facts, item.facts):
-            kept[at] = _one_model_call(kept[at], item)
+            kept[at] = _completed(kept[at], [item.facts])
             continue
         if response is not None and at is None:
             by_id[response] = len(kept)
@@ -596,7 +599,7 @@ def _is_fixed(tree: SpanTree, items: Sequence[ModelSpan]) -> bool:
     """Return whether all responses of a run have one id, which a mock wrote: the last one came
     after a call of a tool that the first asked for. What is replayed goes on with another response.
     """
-    ids = [(facts.response_id, i) for i, facts in items if facts.response_id is not None]
+    ids = [(one.facts.response_id, one.at) for one in items if one.facts.response_id is not None]
     if len(ids) < 2 or len({response for response, _ in ids}) > 1 or tree.attempts:
         return False
     spans = tree.spans
@@ -609,10 +612,6 @@ def _is_fixed(tree: SpanTree, items: Sequence[ModelSpan]) -> bool:
         and spans[i].end_ns <= spans[last].start_ns
         for i in steps
     )
-
-
-def _one_model_call(one: ModelSpan, two: ModelSpan) -> ModelSpan:
-    return ModelSpan(one.at, _with_inner(one.facts, [two.facts]))
 
 
 def _same_tokens(one: ModelFacts, two: ModelFacts) -> bool:

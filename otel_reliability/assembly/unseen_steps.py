@@ -33,9 +33,9 @@ def calls_of_agents(tree: SpanTree, root: Invocation, members: Sequence[int]) ->
 
 def tools_of_messages(models: Sequence[ModelSpan]) -> Tools:
     """Return whether the messages hold every call that was asked for."""
-    with_messages = [facts for _, facts in models if facts.messages]
-    asked = [facts for _, facts in models if facts.asked_for_tools]
-    captured = all(facts.calls for facts in asked) and (
+    with_messages = [one for one in models if one.facts.messages]
+    asked = [one for one in models if one.facts.asked_for_tools]
+    captured = all(one.facts.calls for one in asked) and (
         bool(asked) or len(with_messages) == len(models)
     )
     return Tools.MESSAGES if captured and models else Tools.UNOBSERVABLE
@@ -54,9 +54,9 @@ def message_steps(
     for one in models:
         if one is last:
             continue
-        i, facts = one
+        i = one.at
         span = tree.spans[i]
-        for position, call in enumerate(facts.calls):
+        for position, call in enumerate(one.facts.calls):
             if call.call_id is not None:
                 if call.call_id in known:
                     continue
@@ -79,9 +79,9 @@ def lost_steps(
     hand-off: then nothing is said; nor where spans arrived that bear other ids, or other names. A
     lost call stands beside those that were seen. `steps` are in the order of the clock.
     """
-    if not any(facts.calls for _, facts in models) or any(step.handoff for step in steps):
+    if not any(one.facts.calls for one in models) or any(step.handoff for step in steps):
         return []
-    latest = max([tree.spans[i].start_ns for i, _ in models], default=0)
+    latest = max([tree.spans[one.at].start_ns for one in models], default=0)
     by_id = {step.call.call_id: step for step in steps}
     found: dict[str | int, Step] = {}
     between = _Between(root, steps)
@@ -91,14 +91,15 @@ def lost_steps(
                 found.setdefault(step.call.call_id or len(found), step)
     if None in by_id:
         return list(found.values())
-    for i, facts in models:
-        seen = [by_id[call.call_id] for call in facts.calls if call.call_id in by_id]
-        if not seen or tree.spans[i].end_ns > latest:
+    for one in models:
+        calls = one.facts.calls
+        seen = [by_id[call.call_id] for call in calls if call.call_id in by_id]
+        if not seen or tree.spans[one.at].end_ns > latest:
             continue
         beside = min(seen, key=lambda step: step.order)
-        for position, call in enumerate(facts.calls):
+        for position, call in enumerate(calls):
             if call.call_id is not None and call.call_id not in by_id:
-                found[call.call_id] = _beside(beside, i, position, call)
+                found[call.call_id] = _beside(beside, one.at, position, call)
     return list(found.values())
 
 
@@ -150,22 +151,28 @@ def _lost_before(
     tree: SpanTree, between: _Between, one: ModelSpan, again_ns: int
 ) -> Iterator[Step]:
     """Yield the calls of a model that are not among those made before it was called again."""
-    i, facts = one
+    i = one.at
+    calls = one.facts.calls
     asked = tree.spans[i]
     made = between.steps(asked.start_ns, again_ns)
     left = Counter(step.call.name for step in made)
-    names = {call.name for call in facts.calls}
-    if len(made) >= len(facts.calls) or not names.issuperset(left):
+    names = {call.name for call in calls}
+    if len(made) >= len(calls) or not names.issuperset(left):
         return
     if not made and between.has_agent(asked.start_ns, again_ns):
         return
-    for position, call in enumerate(facts.calls):
+    for position, call in enumerate(calls):
         if left[call.name] > 0:
             left[call.name] -= 1
         elif made:
             yield _beside(made[0], i, position, call)
         else:
             yield Step(i, asked.end_ns, asked.end_ns, asked.span_id, position, call, tree.nodes[i])
+
+
+def _asks_unseen(one: ModelSpan) -> bool:
+    """Return whether a model asked for tools, but nothing shows for which."""
+    return one.facts.asked_for_tools and not one.facts.calls
 
 
 def has_unseen_call(
@@ -175,14 +182,13 @@ def has_unseen_call(
     the model of the same invocation was called again: the span of a call was lost. `steps` are in
     the order of the clock.
     """
-    if not any(facts.asked_for_tools and not facts.calls for _, facts in models):
+    if not any(_asks_unseen(one) for one in models):
         return False
     between = _Between(root, steps)
-    for (i, facts), again_ns in _followed(tree, models):
-        start_ns = tree.spans[i].start_ns
+    for one, again_ns in _followed(tree, models):
+        start_ns = tree.spans[one.at].start_ns
         if (
-            facts.asked_for_tools
-            and not facts.calls
+            _asks_unseen(one)
             and not between.steps(start_ns, again_ns)
             and not between.has_agent(start_ns, again_ns)
         ):
