@@ -7,7 +7,7 @@ are skipped where they cannot apply.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -94,7 +94,7 @@ UNKNOWN_AGENT: Final = "unknown"
 MAX_FINGERPRINTS: Final = 64
 """Maximum fingerprints of a run, the first in sorted order."""
 Fingerprints: TypeAlias = tuple[tuple[str, str], ...]
-_Fingerprinted: TypeAlias = tuple[frozenset[Sender], frozenset[Traits]]
+_Fingerprinted: TypeAlias = tuple[frozenset[Sender], frozenset[Traits], frozenset[str]]
 _AGENT = Kind.AGENT
 _COMPRESSION: Final = Kind.COMPRESSION
 NO_CONVERSATIONS: Final = frozenset(
@@ -108,7 +108,7 @@ _MAX_KEYS: Final = 4_096
 _NO_TOKENS: Final = Tokens()
 
 
-class Linked(NamedTuple):
+class Linked(Struct, frozen=True, eq=False):
     """Spans with all that links them: their tree, its units, and evaluations that arrived apart.
     `unclaimed`: tool calls that belong to no run, beside agents.
     """
@@ -141,7 +141,7 @@ class _Draft(Struct, eq=False):
         return self.root is not None and self.root.run_above is not None
 
 
-class _Usage(NamedTuple):
+class _Usage(Struct, frozen=True, eq=False):
     """The model calls of a run, its tokens, and the greatest share of a context window.
     `lacks_calls`: its agent reports more tokens than these calls used.
     """
@@ -153,7 +153,7 @@ class _Usage(NamedTuple):
     lacks_calls: bool
 
 
-class _Path(NamedTuple):
+class _Path(Struct, frozen=True, eq=False):
     """The path of a run and its tool calls in the order of the clock; both None where they cannot
     be observed.
     """
@@ -322,14 +322,13 @@ class RunBuilder:
 
     def _fingerprints_of(self, gathered: Gathered, calls: Iterable[ModelCall]) -> Fingerprints:
         """Return what the spans and model calls of a run show of how its agent is made."""
-        models = [
-            ("model", call.model) for call in calls if call.model is not None and not call.failed
-        ]
-        found = frozenset(gathered.senders), frozenset([*gathered.traits, *models])
+        models = frozenset([call.model for call in calls if call.model and not call.failed])
+        found = frozenset(gathered.senders), frozenset(gathered.traits), models
         known = self._fingerprints.get(found)
         if known is None:
-            senders, made_of = found
-            pairs = {(one[at], one[at + 1]) for one in made_of for at in range(0, len(one), 2)}
+            senders, traits, models = found
+            pairs = {(one[at], one[at + 1]) for one in traits for at in range(0, len(one), 2)}
+            pairs |= {("model", model) for model in models}
             for scope, service_version, scope_version in senders:
                 pairs |= {
                     ("version", service_version),
@@ -629,7 +628,9 @@ def request_of(tree: SpanTree, members: Iterable[int], root: Invocation | None) 
     details = tree.details
     for i in members:
         facts = tree.spans[i].facts
-        if isinstance(facts, InvocationFacts | ModelFacts) and facts.request is not None:
+        if (
+            type(facts) is ModelFacts or type(facts) is InvocationFacts
+        ) and facts.request is not None:
             return facts.request
         for one in details.get(i, ()) if details else ():
             if one.request is not None:
@@ -684,7 +685,7 @@ def _flaws(draft: _Draft, cut: Collection[int], *, lacks_calls: bool) -> tuple[s
         found = (*found, SPLIT_TRACE)
     if draft.gathered.is_remote and has_shifted_call(draft.linked.tree, draft.members):
         found = (*found, CLOCK_SKEW)
-    if _ends_before_start(draft):
+    if draft.gathered.annotated and _ends_before_start(draft):
         found = (*found, NEGATIVE_DURATION)
     return found
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final, NamedTuple
+from typing import Final
+
+from msgspec import Struct
 
 from otel_reliability.assembly.invocations import Invocation
 from otel_reliability.assembly.span_tree import NONE, SpanTree
@@ -15,7 +17,7 @@ _AGENT: Final = Kind.AGENT
 _TOOL: Final = Kind.TOOL
 
 
-class Extent(NamedTuple):
+class Extent(Struct, frozen=True, gc=False):
     """From when to when a run lasts."""
 
     start_ns: int

@@ -6,7 +6,9 @@ An end without an error is `completed`: unknown, not success.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final, NamedTuple
+from typing import Final
+
+from msgspec import Struct
 
 from otel_reliability.assembly.invocations import Invocation
 from otel_reliability.assembly.span_tree import NONE, SpanTree
@@ -32,7 +34,7 @@ _BROKEN: Final = "error"
 _SCORE_THRESHOLD: Final = 0.5
 
 
-class RunOutcome(NamedTuple):
+class RunOutcome(Struct, frozen=True, gc=False):
     """An outcome and its source: the attribute, evaluation or rule that decided."""
 
     outcome: Outcome
@@ -49,7 +51,7 @@ class RunOutcome(NamedTuple):
 _ERRORS: Final = frozenset({"root_error", "agent_error", "last_step_error", "orphan_error"})
 """The sources of outcomes that are errors: a limit that was reached is a failure, but none."""
 
-_NOT_ENDED: Final = frozenset({Outcome.UNKNOWN, Outcome.PAUSED, Outcome.CANCELLED})
+_NOT_ENDED: Final = (Outcome.UNKNOWN, Outcome.PAUSED, Outcome.CANCELLED)
 _COMPLETED: Final = RunOutcome(Outcome.COMPLETED, "end")
 _PAUSED: Final = RunOutcome(Outcome.PAUSED, "pending_call")
 _BY_STATUS: Final = RunOutcome(Outcome.SUCCESS, "status")
@@ -194,9 +196,8 @@ def _without_root(tree: SpanTree, members: Sequence[int]) -> RunOutcome:
 
 def _last(tree: SpanTree, spans: Sequence[int]) -> AgentSpan | None:
     """Return the last of these spans to end; None without one."""
-    if not spans:
-        return None
-    return tree.spans[max(spans, key=lambda i: (tree.spans[i].end_ns, i))]
+    ends = [(tree.spans[i].end_ns, i) for i in spans]
+    return tree.spans[max(ends)[1]] if ends else None
 
 
 def _outcome(success: bool) -> Outcome:

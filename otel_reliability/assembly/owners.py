@@ -25,19 +25,32 @@ def misplaced(tree: SpanTree) -> dict[int, int]:
     """
     if len(tree.invocations) < 2 and not tree.orphans:
         return {}
+    named = _naming_agents(tree.spans)
+    if not named:
+        return {}
     by_name, by_id = _agents(tree)
     found: dict[int, int] = {}
-    for i, span in enumerate(tree.spans):
-        facts = span.facts
-        if not isinstance(facts, ModelFacts | ToolFacts) or facts.agent is None:
-            continue
+    for i, (agent, invocation_id) in named.items():
+        span = tree.spans[i]
         here = _agent_above(tree.nodes[i])
-        known = by_id.get(facts.invocation_id or "", ())
-        if here is None or here.name != facts.agent:
-            known = known or by_name.get(facts.agent, ())
+        known = by_id.get(invocation_id or "", ())
+        if here is None or here.name != agent:
+            known = known or by_name.get(agent, ())
         owner = _only_around(tree, i, [node for node in known if node.span.scope == span.scope])
         if owner is not None and owner is not here and not _is_inside_moved(tree, i, found):
             found[i] = owner.at
+    return found
+
+
+def _naming_agents(spans: Sequence[AgentSpan]) -> dict[int, tuple[str, str | None]]:
+    """Return the steps that name the agent they belong to, with its name and the id of its
+    invocation.
+    """
+    found: dict[int, tuple[str, str | None]] = {}
+    for i, span in enumerate(spans):
+        facts = span.facts
+        if (type(facts) is ModelFacts or type(facts) is ToolFacts) and facts.agent is not None:
+            found[i] = (facts.agent, facts.invocation_id)
     return found
 
 

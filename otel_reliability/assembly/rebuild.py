@@ -157,6 +157,8 @@ def _lost_annotations(tree: SpanTree, orphans: Orphans) -> list[int]:
     """Return the spans with annotations that joined no run: of work in no run, and above several
     runs or none.
     """
+    if not orphans.unclaimed and not tree.annotators:
+        return []
     spans = tree.spans
     lost = [i for i in orphans.unclaimed if spans[i].notes is not None]
     noted = [i for i in tree.annotators if spans[i].notes is not None]

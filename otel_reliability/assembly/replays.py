@@ -75,7 +75,11 @@ def find(tree: SpanTree) -> Replays:
     """Return the attempts of a tree that are part of others."""
     if len(tree.invocations) + bool(tree.orphans) < 2 and len(tree.orphans) < 2:
         return NO_REPLAYS
-    attempts = _attempts(tree)
+    steps = _identified(tree)
+    ids = [item for items in steps.values() for item in items or () if item[0] == _ID]
+    if len(set(ids)) == len(ids):
+        return NO_REPLAYS
+    attempts = _attempts(tree, steps)
     with_id: dict[_Item, list[_Attempt]] = {}
     for one in attempts:
         for item in one.items:
@@ -101,13 +105,21 @@ def find(tree: SpanTree) -> Replays:
     return Replays(linked, attempt_of, frozenset(dropped), anchors)
 
 
-def _attempts(tree: SpanTree) -> list[_Attempt]:
-    """Return all attempts of a tree with a model or tool call, by the order of their first ones."""
-    found: dict[SpanRef, _Attempt] = {}
+def _identified(tree: SpanTree) -> dict[int, list[_Item] | None]:
+    """Return what identifies the model and tool calls of a tree; None where nothing does."""
+    found: dict[int, list[_Item] | None] = {}
     for i, span in enumerate(tree.spans):
         facts = span.facts
-        if not isinstance(facts, ModelFacts | ToolFacts) or i in tree.in_model:
-            continue
+        if (type(facts) is ModelFacts or type(facts) is ToolFacts) and i not in tree.in_model:
+            found[i] = _items(facts)
+    return found
+
+
+def _attempts(tree: SpanTree, steps: Mapping[int, list[_Item] | None]) -> list[_Attempt]:
+    """Return all attempts of a tree with a model or tool call, by the order of their first ones."""
+    found: dict[SpanRef, _Attempt] = {}
+    for i, items in steps.items():
+        span = tree.spans[i]
         node = tree.nodes[i]
         top = tree.top_of(i) if node is None else node.at
         anchor = tree.anchor(top) if node is None else tree.ref(top)
@@ -118,7 +130,7 @@ def _attempts(tree: SpanTree) -> list[_Attempt]:
                 attempt.agent = node.name
                 attempt.session = node.span.session
             found[anchor] = attempt
-        attempt.add(i, span, _items(facts))
+        attempt.add(i, span, items)
     return list(found.values())
 
 

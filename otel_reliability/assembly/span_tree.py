@@ -115,10 +115,10 @@ class SpanTree:
         self.joined = joined
         self.attempts = attempts or {}
         name: Callable[[AgentSpan], Any] = REF if joined else _ID
-        index = {name(span): i for i, span in enumerate(spans)}
+        index: dict[Any, int] = dict(zip(map(name, spans), range(len(spans)), strict=True))
         if len(index) < len(spans):
             self.spans = spans = sorted(latest_versions(spans, name), key=ORDER)
-            index = {name(span): i for i, span in enumerate(spans)}
+            index = dict(zip(map(name, spans), range(len(spans)), strict=True))
         get = index.get
         if joined:
             self.parent = [get(parent_ref(span), NONE) for span in spans]
@@ -228,7 +228,7 @@ class SpanTree:
             below = Position(node, tool=i, below_tool=True, below_chain=here.below_chain, gap=gap)
         elif kind is _MODEL:
             below = replace(here, model=i)
-        elif is_chain and not is_container:
+        elif is_chain and not is_container and not here.below_chain:
             below = replace(here, below_chain=True)
         if tool != NONE:
             self.in_tool[i] = tool

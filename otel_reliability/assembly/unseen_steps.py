@@ -79,10 +79,12 @@ def lost_steps(
     hand-off: then nothing is said; nor where spans arrived that bear other ids, or other names. A
     lost call stands beside those that were seen. `steps` are in the order of the clock.
     """
-    if not any(one.facts.calls for one in models) or any(step.handoff for step in steps):
+    by_id = {step.call.call_id: step for step in steps}
+    asked = [call.call_id for one in models for call in one.facts.calls]
+    is_lost = any(call_id is None or call_id not in by_id for call_id in asked)
+    if not is_lost or any(step.handoff for step in steps):
         return []
     latest = max([tree.spans[one.at].start_ns for one in models], default=0)
-    by_id = {step.call.call_id: step for step in steps}
     found: dict[str | int, Step] = {}
     between = _Between(root, steps)
     for one, again_ns in _followed(tree, models):
@@ -155,9 +157,11 @@ def _lost_before(
     calls = one.facts.calls
     asked = tree.spans[i]
     made = between.steps(asked.start_ns, again_ns)
+    if len(made) >= len(calls):
+        return
     left = Counter(step.call.name for step in made)
     names = {call.name for call in calls}
-    if len(made) >= len(calls) or not names.issuperset(left):
+    if not names.issuperset(left):
         return
     if not made and between.has_agent(asked.start_ns, again_ns):
         return
