@@ -56,14 +56,26 @@ class _Alone(NamedTuple):
 
 
 class _Alike(Struct, eq=False):
-    """Runs with one first step, as they were rebuilt and as they were emitted, by run id. `ended`:
-    those that can change no more; `final`: those that were emitted as such.
+    """Runs with one first step, by run id: as they were rebuilt, as those that may be one and say
+    so, and as they were emitted. `ended`: those that can change no more; `final`: those that were
+    emitted as such.
     """
 
-    runs: dict[str, Run]
     emitted: dict[str, Run]
     ended: set[str]
     final: set[str]
+    runs: dict[str, Run] = {}
+    uncertain: dict[str, Run] = {}
+
+    def add(self, run: Run) -> None:
+        """Add a run, or its new version."""
+        self.runs[run.run_id] = run
+        self.uncertain[run.run_id] = _uncertain(run)
+
+    def remove(self, run_id: str) -> None:
+        """Remove a run, if it is here."""
+        self.runs.pop(run_id, None)
+        self.uncertain.pop(run_id, None)
 
 
 class ReplayedRuns:
@@ -176,8 +188,8 @@ class ReplayedRuns:
             self._held = 0
         self._held += 2
         ended = {other.run_id} if known.run is None else set[str]()
-        own = {other.run_id: other}
-        both = self._known[key] = _Alike(own, dict(own), ended, set(ended))
+        both = self._known[key] = _Alike({other.run_id: other}, ended, set(ended))
+        both.add(other)
         return self._together(both, event)
 
     def _note(self, key: int | None, event: RunEvent, known: _Alone | None) -> None:
@@ -193,9 +205,9 @@ class ReplayedRuns:
         """Yield what an event of one of several runs changes."""
         run = event.run
         if event.change is _WITHDRAWN:
-            known.runs.pop(run.run_id, None)
+            known.remove(run.run_id)
         else:
-            known.runs[run.run_id] = run
+            known.add(run)
         if event.change is _FINAL:
             known.ended.add(run.run_id)
         emitted = known.emitted
@@ -206,7 +218,7 @@ class ReplayedRuns:
             before = emitted.get(run_id)
             if before is None:
                 yield RunEvent(_CLOSED, one)
-            elif before != one:
+            elif before is not one and before != one:
                 yield RunEvent(_REVISED, one, before)
             emitted[run_id] = one
             if run_id in known.ended and run_id not in known.final:
@@ -221,7 +233,7 @@ class ReplayedRuns:
         if len(ordered) < 2:
             return {run.run_id: run for run in ordered}
         if ordered[0].session_id is None or not all(map(_has_tokens, ordered)):
-            return {run.run_id: _uncertain(run) for run in ordered}
+            return {run.run_id: known.uncertain[run.run_id] for run in ordered}
         steps = [_steps(run) for run in ordered]
 
         def rank(at: int) -> tuple[int, bool, int]:
