@@ -335,7 +335,8 @@ class Buffers:
 
     def first_due(self) -> float:
         """Return when the first buffer is due, or has been; infinity without any."""
-        return min([entry.at for entry in (*self._due[:1], *self._postponed)], default=inf)
+        first = self._due[0].at if self._due else inf
+        return min(first, *[entry.at for entry in self._postponed]) if self._postponed else first
 
     # --- What leaves ------------------------------------------------------------------------------
 

@@ -175,23 +175,22 @@ class Emitter:
         accounts = accounts_of(
             built.runs, len(tree.spans), len(tree.others), built.orphans.unclaimed.values()
         )
-        buffer.lost_annotations = len(built.lost_annotations)
-        self.accounts.losses[LOST_ANNOTATION] += buffer.lost_annotations
-        duplicates = len(buffer.spans) - len(tree.spans)
-        buffer.counted = (
-            ((DUPLICATE, duplicates), *accounts.items()) if duplicates else tuple(accounts.items())
-        )
+        accounts[DUPLICATE] = len(buffer.spans) - len(tree.spans)
+        buffer.counted = tuple([entry for entry in accounts.items() if entry[1]])
         for account, number in buffer.counted:
-            if number:
-                self.accounts.spans[account] += number
+            self.accounts.spans[account] += number
+        if built.lost_annotations:
+            buffer.lost_annotations = len(built.lost_annotations)
+            self.accounts.losses[LOST_ANNOTATION] += buffer.lost_annotations
 
     def uncount(self, buffer: TraceBuffer) -> None:
         """Remove the spans of a buffer from the accounts: they are open, or counted again."""
         for account, number in buffer.counted:
             self.accounts.spans[account] -= number
-        self.accounts.losses[LOST_ANNOTATION] -= buffer.lost_annotations
         buffer.counted = ()
-        buffer.lost_annotations = 0
+        if buffer.lost_annotations:
+            self.accounts.losses[LOST_ANNOTATION] -= buffer.lost_annotations
+            buffer.lost_annotations = 0
 
     def count_late(
         self, final_ids: dict[TraceId, FinalIds], span: AgentSpan, account: Account
