@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Final
+
+from msgspec import Struct
 
 from otel_reliability.assembly import conversations, echoes, reports
 from otel_reliability.assembly.accounts import BESIDE_AGENT
@@ -32,7 +34,7 @@ _NO_ORPHANS: Final = Orphans({}, [], {}, {}, {})
 _NOTHING_FINAL: Final[Mapping[TraceId, FinalIds]] = {}
 
 
-class Rebuilt(NamedTuple):
+class Rebuilt(Struct, frozen=True, eq=False):
     """The runs of a trace, top-level runs before the runs nested in them.
 
     - `roots`: for each run the index of its root, or of its first span, in `tree`.

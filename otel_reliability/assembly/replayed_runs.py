@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import Final, NamedTuple
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -47,7 +47,7 @@ _WITHDRAWN: Final = RunChange.WITHDRAWN
 _FINAL: Final = RunChange.FINAL
 
 
-class _Alone(NamedTuple):
+class _Alone(Struct, frozen=True, eq=False, gc=False):
     """The one run with a first step; `run` is None once it is final."""
 
     trace_id: TraceId

@@ -91,6 +91,15 @@ class ServiceRuns:
         flaws = (*run.flaws, SPLIT_TRACE)
         return replace(run, path=None, tools=Tools.UNOBSERVABLE, tool_calls=None, flaws=flaws)
 
+    def concerns(self, run: Run) -> bool:
+        """Return whether a run that closes or is final may change other runs, or what is known of
+        them it: not where the service has an agent, and calls of the run are known.
+        """
+        if not self.has_agent or is_stray(run) or is_empty(run):
+            return True
+        run_id = run.run_id
+        return run_id in self.strays or run_id in self.calls or run_id in self.empty
+
     def take(self, event: RunEvent) -> tuple[Run | None, bool]:
         """Return the run of an event as it was emitted before (None: it was not), and whether it
         can still change by other runs. A run that was evaluated after it was final cannot.
@@ -162,13 +171,19 @@ class Strays:
         self._held = OrderedDict()
         return self.pass_on([RunEvent(_FINAL, run) for run in held.values()])
 
-    def _changed(self, event: RunEvent) -> Iterator[RunEvent]:
+    def _changed(self, event: RunEvent) -> Iterable[RunEvent]:
+        """Return what an event changes."""
+        known = self._runs_beside(event.run)
+        if (event.change is _CLOSED or event.change is _FINAL) and not known.concerns(event.run):
+            return (event,)
+        return self._changed_beside(known, event)
+
+    def _changed_beside(self, known: ServiceRuns, event: RunEvent) -> Iterator[RunEvent]:
         """Yield what an event changes: other runs of its service first where an agent is new, else
         the run itself.
         """
         change = event.change
         run = event.run
-        known = self._runs_beside(run)
         emitted, can_change = known.take(event)
         is_call = change is not _WITHDRAWN and is_stray(run)
         if is_call:
