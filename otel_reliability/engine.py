@@ -303,7 +303,7 @@ class Engine:
         """
 
         def act(_: float) -> None:
-            excess = self.sessions.open - kept
+            excess = self.sessions.number_open - kept
             if excess > 0:
                 self._keep(self._scored, self.sessions.close_all(excess))
 

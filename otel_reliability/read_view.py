@@ -15,7 +15,8 @@ from otel_reliability.config import Settings
 from otel_reliability.model.run import AgentKey
 from otel_reliability.watch import Usage, Watch
 from otel_reliability.windows.agents import AgentRegistry, AgentState
-from otel_reliability.windows.sessions import RecentSessions, Sessions, SessionScores
+from otel_reliability.windows.session_scores import RecentSessions, SessionScores
+from otel_reliability.windows.sessions import Sessions
 
 
 class WindowLosses(NamedTuple):
@@ -93,12 +94,12 @@ class ReadView:
     @property
     def open_sessions(self) -> int:
         """Number of open sessions."""
-        return self._sessions.open
+        return self._sessions.number_open
 
     @property
     def closed_sessions(self) -> int:
         """Number of closed sessions that are remembered."""
-        return len(self._sessions) - self._sessions.open
+        return len(self._sessions) - self._sessions.number_open
 
     def sessions(self, key: AgentKey) -> list[SessionScores]:
         """Return the sessions of an agent, with their scores."""

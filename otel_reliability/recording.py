@@ -35,7 +35,8 @@ from otel_reliability.sources.kinds import (
 )
 from otel_reliability.sources.mentions import Mentions, mentions_in
 from otel_reliability.sources.sessions.formats import Telemetry, read_sessions
-from otel_reliability.windows.sessions import Sessions, SessionScores
+from otel_reliability.windows.session_scores import SessionScores
+from otel_reliability.windows.sessions import Sessions
 from otel_reliability.windows.window import AgentWindow
 
 WINDOW: Final = "recording"
@@ -175,7 +176,7 @@ class Recording:
         for batch in read_sessions(sessions, telemetry, progress):
             self._receive(batch)
             self.engine.complete(batch.complete, alone=True)
-            if self.engine.sessions.open > 2 * OPEN_SESSIONS:
+            if self.engine.sessions.number_open > 2 * OPEN_SESSIONS:
                 self.engine.close_sessions(OPEN_SESSIONS)
             self._pass_on()
         self.repeated_prompts += telemetry.repeated
@@ -210,7 +211,7 @@ class Recording:
         while True:
             self.engine.flush(CloseReason.END_OF_INPUT, sessions=SESSIONS_PER_BATCH)
             self._pass_on()
-            if not self.engine.sessions.open:
+            if not self.engine.sessions.number_open:
                 return self
 
     @property
@@ -299,7 +300,7 @@ class Recording:
         self.engine.take_final()
         self.engine.take_revised()
         for event in self.engine.take_scored():
-            self._ended.setdefault(event.key, {})[event.closed.session_id] = event.closed.end_ns
+            self._ended.setdefault(event.key, {})[event.session.session_id] = event.session.end_ns
             self._noted += 1
         if self._noted > 2 * self.settings.limits.sessions:
             self._drop_forgotten()
@@ -376,7 +377,7 @@ class ScoredSessions(Sequence[SessionScores]):
         if isinstance(at, slice):
             return ScoredSessions(self._sessions, self._key, self._ids[at])
         session_id = self._ids[at]
-        found = self._sessions.closed(self._key, session_id)
+        found = self._sessions.scores_of_closed(self._key, session_id)
         if found is None:
             raise KeyError(session_id)
         return found

@@ -71,7 +71,7 @@ from otel_reliability.report.view import (
 from otel_reliability.report.words import caveats_of
 from otel_reliability.statistics.intervals import Interval
 from otel_reliability.statistics.significance import OF_NUMBERS, Estimate, p_values_of
-from otel_reliability.windows.sessions import LAST, RecentSessions, SessionScores
+from otel_reliability.windows.session_scores import LAST, RecentSessions, SessionScores
 from otel_reliability.windows.window import AgentWindow
 
 DISPOSITIONS: Final = ("received", "used", "other", "late", "duplicate", "malformed", "refused")
@@ -391,7 +391,7 @@ def _session_readings(sessions: Sequence[SessionScores]) -> dict[str, Reading]:
     """Return the readings of the last 100 sessions, like a running engine."""
     recent = RecentSessions()
     for scores in sessions[-LAST:]:
-        recent.put(scores)
+        recent.add_explained(scores)
     return recent.readings()
 
 

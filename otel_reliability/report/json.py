@@ -19,7 +19,7 @@ from otel_reliability.model.run import AgentKey, Run
 from otel_reliability.report.run_fields import record_of
 from otel_reliability.report.text import instant
 from otel_reliability.report.view import Instant, ReportView
-from otel_reliability.windows.sessions import SessionScores
+from otel_reliability.windows.session_scores import SessionScores
 
 _INDENT: Final = "\n" + 8 * " "
 

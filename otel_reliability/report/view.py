@@ -27,7 +27,7 @@ from otel_reliability.metrics.stability.tier import Tier
 from otel_reliability.metrics.success.verdict import Verdict
 from otel_reliability.model.run import AgentKey, Run
 from otel_reliability.statistics.contrast import Detectable
-from otel_reliability.windows.sessions import SessionScores
+from otel_reliability.windows.session_scores import SessionScores
 
 VERSION: Final = 1
 """Version of the JSON document: raised when a field changes its meaning or goes; new fields come

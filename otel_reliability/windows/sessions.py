@@ -1,36 +1,15 @@
-"""Sessions: the signals of their runs, when they close, which are scored again, and the gauges of
-an agent's last ones.
-"""
+"""Sessions: which runs are in them, when they close, and which are scored again."""
 
 from __future__ import annotations
 
-from bisect import insort
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
-from statistics import fmean
 from typing import Any, Final, NamedTuple, TypeAlias
-
-from msgspec import convert
 
 from otel_reliability.config import Settings
 from otel_reliability.metrics.base import DEFAULTS
-from otel_reliability.metrics.sessions import (
-    COHERENCE,
-    CONFIDENCE,
-    LOOP_DETECTION,
-    SIGNALS,
-    SPECS,
-    TOOL_CORRECTNESS,
-    BareScore,
-    SessionScore,
-    SignalScores,
-    agent_consistency,
-    agent_reliability,
-    bare_consistency,
-    bare_reliability,
-    weights_of,
-)
+from otel_reliability.metrics.sessions import weights_of
 from otel_reliability.model.changed import ChangedKeys
 from otel_reliability.model.observation import (
     Observation,
@@ -38,242 +17,20 @@ from otel_reliability.model.observation import (
     joined,
     observation_of,
 )
-from otel_reliability.model.reading import NO_DATA, MetricSpec, Reading
-from otel_reliability.model.record import agent_key, pack, unpack
+from otel_reliability.model.record import agent_key, unpack
 from otel_reliability.model.row import BASELINE
-from otel_reliability.model.run import AgentKey, Run, RunChange, RunEvent, ToolCall
-from otel_reliability.windows.rows import signals_of
-
-
-class SessionRun(NamedTuple):
-    """A run as its session keeps it, sorted by start: the score of each of `SIGNALS` or None, and
-    which are derived.
-    """
-
-    start_ns: int
-    run_id: str
-    end_ns: int
-    confidence: float | None
-    loop_detection: float | None
-    tool_correctness: float | None
-    coherence: float | None
-    derived: tuple[str, ...]
-
-    @property
-    def scores(self) -> SignalScores:
-        """The score of each of `SIGNALS`."""
-        return self.confidence, self.loop_detection, self.tool_correctness, self.coherence
-
-    @property
-    def signals(self) -> dict[str, float]:
-        """The signals that it has.
-
-        >>> SessionRun(0, "run", 1, 0.5, None, None, 1.0, ()).signals
-        {'confidence': 0.5, 'coherence': 1.0}
-        """
-        return {
-            name: score
-            for name, score in zip(SIGNALS, self.scores, strict=True)
-            if score is not None
-        }
-
-
-def session_run_of(run: Run, derive: bool) -> tuple[SessionRun, tuple[str, ...]]:
-    """Return the signals of a run, and the names of the evaluations refused because their score was
-    not from 0 to 1.
-
-    With `derive`, loop_detection and tool_correctness are derived from the tool calls where no
-    evaluation gives them.
-    """
-    evaluated = {name: score for name, score in signals_of(run.evaluations) if name in SIGNALS}
-    found = {name: score for name, score in evaluated.items() if 0.0 <= score <= 1.0}
-    refused = tuple([name for name in evaluated if name not in found])
-    derived = derived_signals(run.tool_calls) if derive else {}
-    added = tuple([name for name in derived if name not in found])
-    signals = {**derived, **found}
-    session_run = SessionRun(
-        start_ns=run.start_ns,
-        run_id=run.run_id,
-        end_ns=run.end_ns,
-        confidence=signals.get(CONFIDENCE),
-        loop_detection=signals.get(LOOP_DETECTION),
-        tool_correctness=signals.get(TOOL_CORRECTNESS),
-        coherence=signals.get(COHERENCE),
-        derived=added,
-    )
-    return session_run, refused
-
-
-def derived_signals(calls: Sequence[ToolCall] | None) -> dict[str, float]:
-    """Return loop_detection = 1 − share of repeats and tool_correctness = 1 − share of failed
-    calls; none without calls.
-    """
-    if not calls:
-        return {}
-    repeats = sum([call.repeat for call in calls])
-    failed = sum([not call.ok for call in calls])
-    return {LOOP_DETECTION: 1.0 - repeats / len(calls), TOOL_CORRECTNESS: 1.0 - failed / len(calls)}
-
+from otel_reliability.model.run import AgentKey, Run, RunChange, RunEvent
+from otel_reliability.windows.session_runs import SessionRun, SessionRuns, session_run_of
+from otel_reliability.windows.session_scores import (
+    BareSession,
+    RecentSessions,
+    SessionScores,
+    bare_session,
+    scores_of,
+)
 
 SessionKey: TypeAlias = tuple[AgentKey, str]
 """Agent and id of a session."""
-
-
-class ClosedSession(NamedTuple):
-    """The part of a closed session that gauges need: its scores, and the signals that no evaluation
-    gave.
-
-    Sorted by the end of its last run.
-    """
-
-    end_ns: int
-    session_id: str
-    reliability: BareScore
-    consistency: BareScore
-    derived: tuple[str, ...]
-
-
-class SessionScores(NamedTuple):
-    """A session with its scores; None: it had no signal for that score, so there is no reading of
-    it.
-
-    `runs` are its run ids in the order of their starts, `derived` the signals that no evaluation
-    gave.
-    """
-
-    key: AgentKey
-    session_id: str
-    runs: tuple[str, ...]
-    start_ns: int
-    end_ns: int
-    reliability: SessionScore | None
-    consistency: SessionScore | None
-    derived: tuple[str, ...]
-
-
-def closed_session(
-    session_id: str, runs: Sequence[SessionRun], weights: tuple[float, ...]
-) -> ClosedSession:
-    """Return the scores of a session of at least one run. `weights`: of the signals, in their
-    order.
-    """
-    scores = [run.scores for run in runs]
-    return ClosedSession(
-        end_ns=max([run.end_ns for run in runs]),
-        session_id=session_id,
-        reliability=bare_reliability(scores, weights),
-        consistency=bare_consistency(scores, weights),
-        derived=_derived(runs),
-    )
-
-
-def scores_of(
-    key: AgentKey, session_id: str, runs: Sequence[SessionRun], weights: Mapping[str, float]
-) -> SessionScores:
-    """Return the same with all that explains it; `runs` are sorted."""
-    ids = tuple([run.run_id for run in runs])
-    signals = {run.run_id: found for run in runs if (found := run.signals)}
-    reliability = agent_reliability(ids, signals, weights)
-    consistency = agent_consistency(ids, signals, weights)
-    return SessionScores(
-        key=key,
-        session_id=session_id,
-        runs=ids,
-        start_ns=runs[0].start_ns,
-        end_ns=max([run.end_ns for run in runs]),
-        reliability=reliability if reliability.evaluated else None,
-        consistency=consistency if consistency.evaluated else None,
-        derived=_derived(runs),
-    )
-
-
-def _derived(runs: Iterable[SessionRun]) -> tuple[str, ...]:
-    return tuple(sorted({name for run in runs for name in run.derived}))
-
-
-LAST: Final = 100
-"""Closed sessions of an agent that its gauges are about."""
-
-
-class RecentSessions:
-    """The sessions of one agent whose last run ended latest, at most 100, by (end, session id): not
-    by when they closed.
-    """
-
-    __slots__ = ("_sessions",)
-
-    def __init__(self) -> None:
-        self._sessions: list[ClosedSession] = []
-
-    def __len__(self) -> int:
-        return len(self._sessions)
-
-    def sessions(self) -> list[ClosedSession]:
-        """Return the sessions, the earliest first."""
-        return self._sessions[:]
-
-    def add(self, closed: ClosedSession) -> None:
-        """Add a session that was scored, for the first time or again."""
-        self.drop(closed.session_id)
-        insort(self._sessions, closed)
-        del self._sessions[:-LAST]
-
-    def put(self, scores: SessionScores) -> None:
-        """Add a session with its explained scores."""
-        self.add(
-            ClosedSession(
-                end_ns=scores.end_ns,
-                session_id=scores.session_id,
-                reliability=_bare(scores.reliability),
-                consistency=_bare(scores.consistency),
-                derived=scores.derived,
-            )
-        )
-
-    def drop(self, session_id: str) -> None:
-        """Remove a session whose runs turned out to be another's; do nothing without such a
-        session.
-        """
-        self._sessions = [one for one in self._sessions if one.session_id != session_id]
-
-    def readings(self) -> dict[str, Reading]:
-        """Return the gauges by name; the runs of a reading are the runs that were evaluated."""
-        found = (
-            *_gauges([(one.reliability, one.derived) for one in self._sessions]),
-            *_gauges([(one.consistency, one.derived) for one in self._sessions]),
-        )
-        return {spec.name: reading for spec, reading in zip(SPECS, found, strict=True)}
-
-    def series(self) -> list[tuple[MetricSpec, tuple[tuple[str, str], ...], Reading]]:
-        """Return what is emitted: (spec, attributes, reading) of all that has a value."""
-        found = self.readings()
-        return [
-            (spec, (), found[spec.name]) for spec in SPECS if found[spec.name].value is not None
-        ]
-
-
-def _bare(found: SessionScore | None) -> BareScore:
-    return BareScore(None, 0) if found is None else BareScore(found.score, found.evaluated)
-
-
-def _gauges(sessions: Iterable[tuple[BareScore, tuple[str, ...]]]) -> tuple[Reading, Reading]:
-    """Return the mean and the worst of the scores of sessions, given with their derived signals; no
-    value without a score.
-    """
-    scores: list[float] = []
-    derived: set[str] = set()
-    runs = 0
-    for bare, names in sessions:
-        if bare.score is not None:
-            scores.append(bare.score)
-            derived.update(names)
-            runs += bare.evaluated
-    if not scores:
-        return NO_DATA, NO_DATA
-    note = f"last {len(scores)} sessions"
-    if derived:
-        note = f"{note}; derived: {', '.join(sorted(derived))}"
-    return Reading(fmean(scores), runs, note=note), Reading(min(scores), runs, note=note)
 
 
 MAX_RUNS: Final = 1_000
@@ -282,61 +39,17 @@ MAX_REMEMBERED_RUNS: Final = 1_000_000
 """Runs of all sessions that are remembered."""
 
 
-class SessionRuns:
-    """The runs of one conversation by run id, and the engine's time of its last change.
-
-    `observed`: what change detection compares of its runs, until it first closes.
-    """
-
-    __slots__ = ("observed", "runs", "touched")
-
-    def __init__(self, touched: float) -> None:
-        self.touched = touched
-        self.runs: dict[str, SessionRun] = {}
-        self.observed: dict[str, Observation] = {}
-
-    @classmethod
-    def of(cls, touched: float, runs: Iterable[Any], observed: Any = ()) -> SessionRuns:
-        """Return a session from plain data."""
-        session = cls(touched)
-        for *facts, derived in runs:
-            run = SessionRun(*facts, derived=tuple(derived))
-            session.runs[run.run_id] = run
-        session.observed = (
-            {run.id: run for run in convert(observed, list[Observation])} if observed else {}
-        )
-        return session
-
-    @classmethod
-    def unpacked(cls, packed: bytes) -> SessionRuns:
-        """Return a closed session from what `packed` made of it."""
-        touched, runs = unpack(packed)
-        return cls.of(touched, runs)
-
-    def plain(self) -> list[Any]:
-        """Return an open session as plain data."""
-        return [self.touched, list(self.runs.values()), list(self.observed.values())]
-
-    def packed(self) -> bytes:
-        """Return a closed session as bytes."""
-        return pack((self.touched, list(self.runs.values())))
-
-    def sorted(self) -> list[SessionRun]:
-        """Return the runs in the order of their starts."""
-        return sorted(self.runs.values())
-
-
 class SessionEvent(NamedTuple):
     """A session was scored. `first`: it has just closed; else it had closed before, and a late
     change has it scored again.
 
-    `closed` holds its scores, `scores` also what explains them. `touched` is the engine's time of
+    `session` holds its scores, `scores` also what explains them. `touched` is the engine's time of
     its last change. `observation` is for change detection: None if it has entered before, or no run
     counts there.
     """
 
     key: AgentKey
-    closed: ClosedSession
+    session: BareSession
     first: bool
     runs: tuple[SessionRun, ...]
     weights: Mapping[str, float]
@@ -346,17 +59,17 @@ class SessionEvent(NamedTuple):
     @property
     def reliability(self) -> float | None:
         """Its score; None: it had no signal for that."""
-        return self.closed.reliability.score
+        return self.session.reliability.score
 
     @property
     def consistency(self) -> float | None:
         """Its score; None: it had no signal for that."""
-        return self.closed.consistency.score
+        return self.session.consistency.score
 
     @property
     def scores(self) -> SessionScores:
         """Its scores with all that explains them, computed each time."""
-        return scores_of(self.key, self.closed.session_id, self.runs, self.weights)
+        return scores_of(self.key, self.session.session_id, self.runs, self.weights)
 
 
 class Sessions:
@@ -398,7 +111,7 @@ class Sessions:
         return len(self._open) + len(self._closed)
 
     @property
-    def open(self) -> int:
+    def number_open(self) -> int:
         """Number of sessions that have not closed yet."""
         return len(self._open)
 
@@ -412,12 +125,12 @@ class Sessions:
         """
         recent = self._recent.get(key)
         found = [
-            self.closed(key, one.session_id)
+            self.scores_of_closed(key, one.session_id)
             for one in (recent.sessions() if recent is not None else ())
         ]
         return [scores for scores in found if scores is not None]
 
-    def closed(self, key: AgentKey, session_id: str) -> SessionScores | None:
+    def scores_of_closed(self, key: AgentKey, session_id: str) -> SessionScores | None:
         """Return a session of an agent that has closed and is still remembered, with metadata."""
         session = self._find((key, session_id)) if (key, session_id) in self._closed else None
         weights = self._settings.sessions.weights
@@ -525,7 +238,7 @@ class Sessions:
                 self._open[key, session_id] = session
             else:
                 self._closed[key, session_id] = body
-                found = closed_session(session_id, session.sorted(), self._weights)
+                found = bare_session(session_id, session.sorted(), self._weights)
                 self._recent.setdefault(key, RecentSessions()).add(found)
         for key, _ in sorted(self._open.items(), key=lambda item: item[1].touched):
             self._open.move_to_end(key)
@@ -605,22 +318,20 @@ class Sessions:
             session = self._open.pop(key)
             events.append(self._event(key, session, first=True))
             self._closed[key] = session.packed()
-        return sorted(
-            events, key=lambda one: (one.touched, one.closed.end_ns, one.closed.session_id, one.key)
-        )
+        return sorted(events, key=_by_last_change)
 
     def _event(self, key: SessionKey, session: SessionRuns, *, first: bool) -> SessionEvent:
         agent, session_id = key
         self._touched.add(key)
         runs = tuple(session.sorted())
-        closed = closed_session(session_id, runs, self._weights)
-        self._recent.setdefault(agent, RecentSessions()).add(closed)
+        found = bare_session(session_id, runs, self._weights)
+        self._recent.setdefault(agent, RecentSessions()).add(found)
         observation = (
             joined(session_id, list(session.observed.values())) if session.observed else None
         )
         session.observed.clear()
         weights = self._settings.sessions.weights
-        return SessionEvent(agent, closed, first, runs, weights, session.touched, observation)
+        return SessionEvent(agent, found, first, runs, weights, session.touched, observation)
 
     # --- Limits -----------------------------------------------------------------------------------
 
@@ -650,6 +361,10 @@ class Sessions:
             self.remembered_runs -= len(runs)
             self._late.pop(key, None)
         self._touched.add(key)
+
+
+def _by_last_change(event: SessionEvent) -> tuple[float, int, str, AgentKey]:
+    return event.touched, event.session.end_ns, event.session.session_id, event.key
 
 
 def _key_of(run: Run) -> SessionKey | None:

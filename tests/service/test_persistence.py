@@ -360,7 +360,7 @@ def test_other_settings_take_the_windows_over(tmp_path: Path) -> None:
         {name: len(ids) for name, (ids, *_) in one.items()} for one in kept.look().windows.values()
     ]
     assert sizes == [{"recent": 5, "week": 20}] * 3
-    assert kept.engine.sessions.open == 0
+    assert kept.engine.sessions.number_open == 0
 
 
 def test_the_journal_stays_bounded(tmp_path: Path) -> None:

@@ -13,15 +13,9 @@ from otel_reliability.metrics.sessions import SessionScore, agent_consistency, a
 from otel_reliability.model.run import AgentKey, Run, RunEvent
 from otel_reliability.model.span import Evaluation
 from otel_reliability.windows import sessions as module
-from otel_reliability.windows.sessions import (
-    LAST,
-    RecentSessions,
-    SessionEvent,
-    Sessions,
-    SessionScores,
-    derived_signals,
-    session_run_of,
-)
+from otel_reliability.windows.session_runs import derived_signals, session_run_of
+from otel_reliability.windows.session_scores import LAST, RecentSessions, SessionScores
+from otel_reliability.windows.sessions import SessionEvent, Sessions
 from tests.windows.runs import closed, final, revised, withdrawn
 
 KEY = AgentKey("", "shop", "", "support")
@@ -124,7 +118,7 @@ def test_a_late_change_has_a_closed_session_scored_again(
 
     sessions.apply(change, IDLE + 60)
 
-    assert sessions.open == 0
+    assert sessions.number_open == 0
     assert scores(sessions.tick(IDLE + 60)) == expected
     assert sessions.remembered_runs == runs
     assert sessions.tick(10**6) == []
@@ -212,7 +206,7 @@ def test_an_expired_agent_is_forgotten_whole() -> None:
     sessions.forget(KEY)
 
     assert sessions.recent(KEY) is None
-    assert (len(sessions), sessions.open, sessions.remembered_runs) == (1, 0, 1)
+    assert (len(sessions), sessions.number_open, sessions.remembered_runs) == (1, 0, 1)
     assert [event.scores.session_id for event in sessions.close_all()] == []
 
 
@@ -241,7 +235,7 @@ def test_beyond_the_limit_the_longest_idle_session_closes_early() -> None:
 
     assert scores(sessions.tick(2.0)) == [("a", 0.9, 0.9, True)]
     assert sessions.accounts == {("sessions", "closed_early"): 1, ("sessions", "forgotten"): 1}
-    assert sessions.open == 1
+    assert sessions.number_open == 1
 
 
 def test_an_endless_session_keeps_its_newest_runs(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -377,8 +371,8 @@ def mixed_up(
 def test_scores_are_told_with_and_without_what_explains_them(runs: list[Run]) -> None:
     for event in told(*runs).close_all():
         recent = RecentSessions()
-        recent.put(event.scores)
-        assert recent.sessions() == [event.closed]
+        recent.add_explained(event.scores)
+        assert recent.sessions() == [event.session]
         assert event.key == event.scores.key
 
 
@@ -393,7 +387,7 @@ def run(calls: int, session: str | None = "s", **facts: Any) -> Run:
 def observed(events: list[SessionEvent]) -> dict[str, int | None]:
     """The calls of the observations by session."""
     return {
-        event.closed.session_id: event.observation.calls
+        event.session.session_id: event.observation.calls
         for event in events
         if event.observation is not None
     }
@@ -441,7 +435,7 @@ def test_a_session_is_an_observation_once() -> None:
     for late in (closed(run(4)), revised(run(1, "t"), run(1)), withdrawn(run(2))):
         sessions.apply(late, IDLE + 2)
     events = sessions.tick(3 * IDLE)
-    assert [(event.closed.session_id, event.first) for event in events] == [
+    assert [(event.session.session_id, event.first) for event in events] == [
         ("t", True),
         ("s", False),
     ]
@@ -579,7 +573,7 @@ def scored(
 def recent(*sessions: SessionScores) -> RecentSessions:
     found = RecentSessions()
     for session in sessions:
-        found.put(session)
+        found.add_explained(session)
     return found
 
 
