@@ -111,9 +111,9 @@ def remember(
     for trace_id, group in groupby(spans, _TRACE):
         own = list(group)
         known = final_ids.get(trace_id) or final_ids.setdefault(trace_id, FinalIds())
-        new -= len(known)
+        new -= len(known.ids)
         known.ids.update(map(_ID, own))
-        new += len(known)
+        new += len(known.ids)
         if sealed:
             known.sealed.update(map(_ID, own))
         if runs and not (names := _names_of(own)) <= known.agents:
@@ -136,12 +136,14 @@ def remember(
 
 
 def _names_of(spans: Iterable[AgentSpan]) -> set[str]:
-    agents = [
-        facts
+    return {
+        facts.name
         for span in spans
-        if span.kind is _AGENT and isinstance(facts := span.facts, InvocationFacts)
-    ]
-    return {facts.name for facts in agents if facts.name and not facts.weak}
+        if span.kind is _AGENT
+        and isinstance(facts := span.facts, InvocationFacts)
+        and facts.name
+        and not facts.weak
+    }
 
 
 # --- Recognizing ----------------------------------------------------------------------------------

@@ -146,6 +146,8 @@ def _linked(
 
 def _calls_beside_agents(tree: SpanTree, orphans: Orphans) -> UnclaimedCalls | None:
     """Return the tool calls that belong to no run although there is an agent beside them."""
+    if not orphans.unclaimed:
+        return None
     spans = tree.spans
     calls = [
         spans[i]

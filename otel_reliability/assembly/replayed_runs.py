@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from operator import attrgetter
 from typing import Final
 
 from msgspec import Struct
@@ -41,6 +42,7 @@ MAX_HELD: Final = 4_096
 """Runs that are held because another has their first step; beyond, all are forgotten."""
 
 
+_ORDER: Final = attrgetter("start_ns", "run_id")
 _CLOSED: Final = RunChange.CLOSED
 _REVISED: Final = RunChange.REVISED
 _WITHDRAWN: Final = RunChange.WITHDRAWN
@@ -211,6 +213,7 @@ class ReplayedRuns:
         if event.change is _FINAL:
             known.ended.add(run.run_id)
         emitted = known.emitted
+        becoming_final = known.ended - known.final
         shown = self._as_one(known)
         for run_id in [run_id for run_id in emitted if run_id not in shown]:
             yield RunEvent(_WITHDRAWN, emitted.pop(run_id))
@@ -221,7 +224,7 @@ class ReplayedRuns:
             elif before is not one and before != one:
                 yield RunEvent(_REVISED, one, before)
             emitted[run_id] = one
-            if run_id in known.ended and run_id not in known.final:
+            if run_id in becoming_final:
                 known.final.add(run_id)
                 yield RunEvent(_FINAL, one)
 
@@ -229,7 +232,7 @@ class ReplayedRuns:
         """Return the runs that several are, by id. One of several attempts has the id of that which
         was emitted as final, else of the first.
         """
-        ordered = sorted(known.runs.values(), key=lambda run: (run.start_ns, run.run_id))
+        ordered = sorted(known.runs.values(), key=_ORDER)
         if len(ordered) < 2:
             return {run.run_id: run for run in ordered}
         if ordered[0].session_id is None or not all(map(_has_tokens, ordered)):

@@ -114,11 +114,11 @@ class SpanTree:
         self.spans = spans = sorted(spans, key=ORDER)
         self.joined = joined
         self.attempts = attempts or {}
-        name: Callable[[AgentSpan], Any] = REF if joined else _ID
-        index: dict[Any, int] = dict(zip(map(name, spans), range(len(spans)), strict=True))
+        index = _indices(spans, joined=joined)
         if len(index) < len(spans):
+            name: Callable[[AgentSpan], Any] = REF if joined else _ID
             self.spans = spans = sorted(latest_versions(spans, name), key=ORDER)
-            index = dict(zip(map(name, spans), range(len(spans)), strict=True))
+            index = _indices(spans, joined=joined)
         get = index.get
         if joined:
             self.parent = [get(parent_ref(span), NONE) for span in spans]
@@ -328,6 +328,13 @@ class SpanTree:
     def has_gap(self, top: int) -> bool:
         """Return whether a topmost span has a local parent that has not arrived."""
         return _position_of_top(self.spans[top]) is _BELOW_GAP
+
+
+def _indices(spans: Sequence[AgentSpan], *, joined: bool) -> dict[Any, int]:
+    """Return the index of each span, by its id; by its trace and its id where traces are joined."""
+    if joined:
+        return {(span.trace_id, span.span_id): i for i, span in enumerate(spans)}
+    return {span.span_id: i for i, span in enumerate(spans)}
 
 
 def is_kept(span: AgentSpan) -> bool:
