@@ -1,5 +1,5 @@
-"""What is kept, and what reading it costs: an agent's windows, an open run, and readings of windows
-of different sizes.
+"""What is kept, and what reading it costs: an agent's windows, an open run, readings of windows of
+different sizes, and what the recorder reads for a run where requests form groups.
 
 Spans enter as requests and leave as readings, as in a service. Memory is what Python's allocator
 handed out and did not get back.
@@ -12,13 +12,15 @@ import time
 import tracemalloc
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Final
 
 from benchmarks.job import SETTINGS, Job
-from benchmarks.measure import ROUNDS, Row, ratios, row
+from benchmarks.measure import ROUNDS, Row, in_turns, ratios, row
 from benchmarks.otlp import request
 from benchmarks.shapes import Shape, each_run
 from otel_reliability.read_view import ReadView
+from otel_reliability.telemetry.recorder import readings_of
 
 WINDOW: Final = 100
 AGENTS: Final = 20
@@ -26,6 +28,10 @@ OPEN_RUNS: Final = 400
 SPANS: Final = 16
 """Spans of an open run that are sent; the row is for 20."""
 READINGS: Final = 30
+RECORDED: Final = 100
+"""Final runs of a fleet whose readings are one measurement."""
+MAX_OF_GROUPS: Final = 12.0
+"""Limit of the readings for a run with requests, as a multiple of those without."""
 KINDS: Final = {"stable": False, "chaotic": True}
 NO_CHANGE: Final = {"change": {"enabled": False}}
 LATER_S: Final = 7_200.0
@@ -52,6 +58,7 @@ def rows(rounds: int = ROUNDS) -> list[Row]:
                 against="window of 100 runs",
             )
         )
+    found += _of_fleets(rounds)
     for (kind, chaotic), limit in zip(KINDS.items(), (32, 64), strict=True):
         name = f"memory per agent, {kind} paths"
         found.append(
@@ -79,6 +86,62 @@ def rows(rounds: int = ROUNDS) -> list[Row]:
         )
     )
     return found
+
+
+def _of_fleets(rounds: int) -> list[Row]:
+    """Return the cost of what the recorder reads for each final run: the agent's score, and how
+    unlike the others the run is.
+    """
+    named = Fleet(Shape(requests=True, agents=AGENTS))
+    unnamed = Fleet(Shape(agents=AGENTS))
+    costs = in_turns({"named": named.record, "unnamed": unnamed.record}, rounds)
+    name = "readings for a run, agents in turns, requests known"
+    return [
+        row(
+            name,
+            ratios(costs["named"], costs["unnamed"]),
+            at_most=MAX_OF_GROUPS,
+            against="requests unknown",
+        ),
+        row(
+            f"{name}, per run",
+            costs["named"],
+            unit="µs",
+            scale=1e6,
+            against=f"windows of {WINDOW} runs",
+        ),
+    ]
+
+
+class Fleet:
+    """Agents whose windows are full. Each run is of another agent than the run before, so that its
+    readings rest on what changed since its agent was read.
+    """
+
+    def __init__(self, shape: Shape) -> None:
+        self._job = Job(SETTINGS)
+        self._runs = bodies(shape)
+        for _ in range(shape.agents * (WINDOW + 10)):
+            self._job.receive(next(self._runs))
+        self._job.wait(3.0)
+
+    def record(self) -> float:
+        """Return the CPU seconds of the readings for a run that became final."""
+        took = 0.0
+        for _ in range(RECORDED):
+            self._job.receive(next(self._runs))
+            took += self._read_final()
+        return took / RECORDED
+
+    def _read_final(self) -> float:
+        """Let runs become final, and return the CPU seconds of their readings."""
+        engine = self._job.engine
+        self._job.now += 3.0
+        engine.tick()
+        final = engine.take_final()
+        began = time.process_time()
+        engine.read(partial(readings_of, final))
+        return time.process_time() - began
 
 
 class Agent:
