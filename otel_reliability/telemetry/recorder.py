@@ -99,18 +99,20 @@ class Recorder:
         """
         for run, calls in own_calls(runs):
             reading = readings[run.run_id]
-            tools = self._count(run, calls, reading.counted_as, run.weight)
+            agent = of_agent(reading.counted_as)
+            tools = self._count(run, calls, reading.counted_as, agent, run.weight)
             if reading.counted_as == run.key:
-                self._measure(run, reading)
+                self._measure(run, reading, agent)
                 if self._standard:
-                    self._measure_standard(run, calls, tools)
+                    self._measure_standard(run, calls, tools, agent)
 
     def begin(self, runs: Sequence[Run], counted_as: Callable[[AgentKey], AgentKey]) -> None:
         """Begin, at 0, the counters that closed runs will raise when they are final: else a rate
         misses their first run.
         """
         for run, calls in own_calls(runs):
-            self._count(run, calls, counted_as(run.key), 0)
+            key = counted_as(run.key)
+            self._count(run, calls, key, of_agent(key), 0)
 
     def revise(self, runs: Iterable[Run], readings: Mapping[str, RunReadings]) -> None:
         """Count runs that changed after they had closed."""
@@ -150,12 +152,16 @@ class Recorder:
         return found is not None and found.errors is not None
 
     def _count(
-        self, run: Run, calls: Sequence[ToolCall], counted_as: AgentKey, weight: int
+        self,
+        run: Run,
+        calls: Sequence[ToolCall],
+        counted_as: AgentKey,
+        agent: Attributes,
+        weight: int,
     ) -> dict[str, str]:
         """Raise the counters of a run by its weight per run, call and retry; return the attribute
-        for each tool.
+        for each tool. `agent` are the attributes of `counted_as`.
         """
-        agent = of_agent(counted_as)
         exemplar = run if weight else None
         add = self._sink.add
         for outcome in _RATED - {run.outcome.value}:
@@ -163,15 +169,17 @@ class Recorder:
         add(names.RUNS, weight, {**agent, names.OUTCOME: run.outcome.value}, exemplar)
         if self._counts_errors(counted_as.agent):
             add(names.RUN_ERRORS, weight if run.ended_in_error else 0, agent, exemplar)
-        numbers = Counter[tuple[str, bool]]()
-        retries = Counter[str]()
+        numbers = defaultdict[tuple[str, bool], int](int)
+        retries = defaultdict[str, int](int)
         names_of = dict[str, str]()
+        is_own = counted_as == run.key
         for call in calls:
             tool = names_of[call.name] = (
-                self._ledger.name(counted_as, call.name) if counted_as == run.key else names.OTHER
+                self._ledger.name(counted_as, call.name) if is_own else names.OTHER
             )
             numbers[tool, call.ok] += 1
-            retries[tool] += call.retry
+            if call.retry:
+                retries[tool] += 1
         for (tool, ok), number in numbers.items():
             add(
                 names.TOOL_CALLS,
@@ -180,14 +188,12 @@ class Recorder:
                 exemplar,
             )
         for tool, number in retries.items():
-            if number:
-                add(names.RETRIES, number * weight, {**agent, names.TOOL: tool}, exemplar)
-        if calls and max(call.chain for call in calls) >= self._threshold:
+            add(names.RETRIES, number * weight, {**agent, names.TOOL: tool}, exemplar)
+        if calls and max([call.chain for call in calls]) >= self._threshold:
             add(names.RETRY_EXPLOSIONS, weight, agent, exemplar)
         return names_of
 
-    def _measure(self, run: Run, reading: RunReadings) -> None:
-        agent = of_agent(run.key)
+    def _measure(self, run: Run, reading: RunReadings, agent: Attributes) -> None:
         self._record(names.PATH_DISTANCE, reading.path_distance, agent, run)
         self._record(names.TOKEN_PRESSURE, run.token_pressure, agent, run)
         self._record(names.RUN_RETRIES, run.retries, agent, run)
@@ -197,12 +203,11 @@ class Recorder:
         self._record(names.RUN_COST, run.cost, agent, run)
 
     def _measure_standard(
-        self, run: Run, own: Sequence[ToolCall], tools: Mapping[str, str]
+        self, run: Run, own: Sequence[ToolCall], tools: Mapping[str, str], agent: Attributes
     ) -> None:
         """Record the metrics of the semantic conventions: of the run, and of the calls that its own
         agent made.
         """
-        agent = of_agent(run.key)
         calls = run.tool_calls
         self._record(names.STANDARD_DURATION, run.duration_s, agent, run)
         self._record(names.STANDARD_INFERENCE_CALLS, len(run.model_calls), agent, run)
