@@ -131,7 +131,7 @@ class Observed:
         scored = [
             [
                 plain(event.key),
-                event.closed[0],
+                event.session.end_ns,
                 event.reliability,
                 event.consistency,
                 event.first,
