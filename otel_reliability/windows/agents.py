@@ -21,6 +21,7 @@ from otel_reliability.model.row import OTHER_TASK, Row
 from otel_reliability.model.run import AgentKey, Outcome, Run, RunChange, RunEvent
 from otel_reliability.model.span import Subject
 from otel_reliability.windows.rows import (
+    DroppedRow,
     PathTable,
     Sought,
     end_in,
@@ -141,7 +142,7 @@ class AgentState:
         """Orders, by run id, of the runs that closed and are not final, also of those that no
         window keeps.
         """
-        self._dropped: list[Row] = []
+        self._dropped: list[DroppedRow] = []
         self.windows: Mapping[str, AgentWindow] = {
             window.name: AgentWindow(window, settings, self._reopenable, self._dropped)
             for window in settings.windows
@@ -288,7 +289,7 @@ class AgentState:
         """Forget the rows that the windows dropped, unless another window keeps them."""
         dropped = self._dropped
         if len(self.windows) > 1:
-            rows = {order_of(row.end_ns, row.run_id): row for row in dropped}
+            rows = {row.order: row for row in dropped}
             windows = self.windows.values()
             dropped = [
                 row
@@ -299,7 +300,7 @@ class AgentState:
             self._forget(row)
         self._dropped.clear()
 
-    def _forget(self, row: Row) -> None:
+    def _forget(self, row: DroppedRow) -> None:
         if row.path is not None:
             self._paths.release(row.path)
         if row.task is not None and row.task in self._tasks:

@@ -358,6 +358,7 @@ _IN_FACTS: Final = tuple(
 """Fields that rows share."""
 _READ: Final = ("end_ns", "run_id", "start_ns", "path", "request", "group", *_IN_RECORD, *_IN_FACTS)
 """All fields, in the order in which `RowStore.row` reads them."""
+_TASK: Final = _IN_FACTS.index("task")
 _own_values = attrgetter(*_IN_RECORD)
 _shared_values = attrgetter(*_IN_FACTS)
 _as_fields = itemgetter(*map(_READ.index, Row.__struct_fields__))
@@ -393,6 +394,14 @@ class Sought(NamedTuple):
             keys=keys,
             needles=[text.encode("utf-8", "surrogatepass") for text in (*sessions, *keys)],
         )
+
+
+class DroppedRow(NamedTuple):
+    """What must be known of a row that a window keeps no more: its order, and what it counts."""
+
+    order: bytes
+    path: Path | None
+    task: str | None
 
 
 class RowsFrom(Reversible[Row]):
@@ -499,6 +508,12 @@ class RowStore:
         return Row(
             *_as_fields((end_ns, run_id, end_ns - lasted_ns, path, request, None, *own, *shared))
         )
+
+    def dropped_row(self, at: int) -> DroppedRow:
+        """Return what must be known of a row that is deleted next."""
+        record = self._records[at]
+        order = record[: _id_of(record)[1]]
+        return DroppedRow(order, self._paths[at], self._facts[at].values[_TASK])
 
     def request(self, at: int) -> bytes | None:
         """Return the sketch of the request of a row; None without one."""

@@ -20,6 +20,7 @@ from otel_reliability.model.row import Row
 from otel_reliability.model.run import Run
 from otel_reliability.windows.input_groups import InputGroups
 from otel_reliability.windows.rows import (
+    DroppedRow,
     PathTable,
     RowsFrom,
     RowStore,
@@ -77,7 +78,7 @@ class AgentWindow(Numbers):
         window: WindowSettings,
         settings: Settings,
         reopenable: Container[str] = (),
-        dropped: MutableSequence[Row] | None = None,
+        dropped: MutableSequence[DroppedRow] | None = None,
     ) -> None:
         super().__init__(settings)
         max_rows = settings.limits.rows
@@ -85,7 +86,7 @@ class AgentWindow(Numbers):
         self._last = max_rows if window.last is None else min(window.last, max_rows)
         self._period_ns = None if window.period is None else round(window.period * 1e9)
         self._reopenable = reopenable
-        self._dropped = deque[Row](maxlen=0) if dropped is None else dropped
+        self._dropped = deque[DroppedRow](maxlen=0) if dropped is None else dropped
         self._kept = RowStore()
         self._start = 0
         self._open = 0
@@ -257,10 +258,11 @@ class AgentWindow(Numbers):
         return self._start
 
     def _drop(self, first: int, number: int) -> None:
-        rows = self._kept.rows(first, first + number)
-        self._open -= sum([row.run_id in self._reopenable for row in rows])
-        self._dropped.extend(rows)
-        self._kept.delete(first, number)
+        kept = self._kept
+        for at in range(first, first + number):
+            self._open -= kept.run_id(at) in self._reopenable
+            self._dropped.append(kept.dropped_row(at))
+        kept.delete(first, number)
 
     # --- Numbers ----------------------------------------------------------------------------------
 
