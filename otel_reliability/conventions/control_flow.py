@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import enum
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
@@ -132,7 +132,29 @@ _WRAPPERS: Final = re.compile(
 _TIMEOUT: Final = re.compile(r"time(d |-)?out|deadline", re.IGNORECASE)
 """Part of the message where what was cancelled had taken too long, which is a failure."""
 TIMEOUT: Final = "timeout"
-_MEANINGS: Final = ((CANCELLED, _CANCELLING), (PAUSED, _PAUSING))
+
+
+class _Meaning(NamedTuple):
+    """What a message means if `said` finds it there, which needs one of the `words`, in lower
+    case: most messages have none, and to look for a word costs little.
+    """
+
+    means: str
+    words: tuple[str, ...]
+    said: Callable[[str], re.Match[str] | None]
+
+
+_MEANINGS: Final = (
+    _Meaning(TIMEOUT, ("time", "deadline"), _TIMEOUT.search),
+    _Meaning(
+        ControlFlow.REJECTED.value,
+        ("approved", "rejected", "denied", "declined"),
+        _REJECTING.search,
+    ),
+    _Meaning(CANCELLED, ("cancel", "abort", "interrupt"), _CANCELLING.fullmatch),
+    _Meaning(PAUSED, ("interrupt", "wait"), _PAUSING.fullmatch),
+)
+"""The first that is found counts."""
 MAX_MESSAGE: Final = 1_024
 """Characters of the message of an exception that are searched."""
 _NAME: Final = re.compile(
@@ -225,12 +247,14 @@ def _meaning_of(text: object) -> str | None:
 
 def _meaning_of_message(text: object) -> str | None:
     """Return what the message of an exception says; None: an error."""
-    said = _trimmed(text) if isinstance(text, str) else ""
-    if _TIMEOUT.search(said):
-        return TIMEOUT
-    if _REJECTING.search(said):
-        return ControlFlow.REJECTED.value
-    return next((word for word, pattern in _MEANINGS if pattern.fullmatch(said)), None)
+    if not isinstance(text, str):
+        return None
+    said = _trimmed(text)
+    lower = said.lower()
+    for meaning in _MEANINGS:
+        if any(word in lower for word in meaning.words) and meaning.said(said):
+            return meaning.means
+    return None
 
 
 def _trimmed(message: str) -> str:
