@@ -21,7 +21,7 @@ FIELDS = {
     ),
     "Call": ("name", "call_id", "arguments", "failed", "result", "effect"),
     "HashedResult": ("digest", "failed", "error_word", "is_soft_error"),
-    "Own": ("reader", "keys", "joined", "once"),
+    "Own": ("reader", "keys", "joined", "once", "of_events"),
     "Session": ("rank", "id"),
     "Template": ("kind", "failed", "facts", "single", "others", "build", "session", "has_result"),
     "TextRules": ("wrapped", "unusual", "max_text", "free_text_length", "free_text_spaces"),
@@ -309,12 +309,12 @@ cdef class Own:
 
     cdef int reads
     cdef object name, own, reader
-    cdef bint is_joined, is_once
+    cdef bint is_joined, is_once, of_events
     cdef list at
 
     def __init__(self, name, own, dict places, dict known):
         self.name, self.own = name, own
-        self.reader, self.is_joined, self.is_once = own.reader, own.joined, own.once
+        self.reader, self.is_joined, self.is_once, self.of_events = own.reader, own.joined, own.once, own.of_events
         self.reads = known.get(self.reader, UNKNOWN)
         self.at = [places.get(key, -1) for key in own.keys]
 
@@ -324,7 +324,7 @@ cdef class Filled:
 
     cdef object kind, failed, facts, build, session
     cdef list own
-    cdef bint is_tool, has_result
+    cdef bint is_tool, has_result, reads_events
     cdef Own own_session
 
 
@@ -363,6 +363,11 @@ cdef class Group:
 
     cdef object resource, sender, scope, name, version
     cdef dict layouts
+
+
+cdef bint _depends_on_events(plan, Wire *span):
+    """Whether answers for spans of a plan depend on the events of this one."""
+    return span.has_events and (plan.in_events or (span.status == ERROR and plan.failures))
 
 
 cdef bytes _owner(Part part, Py_ssize_t *parts, Py_ssize_t most, bint holds_groups):
@@ -497,12 +502,12 @@ cdef class Scanner:
     cdef object _read(self, Group group, Wire *span, Part whole):
         """A sound span."""
         cdef Layout layout = self._layout(group, span)
-        if layout is None or layout.plan is None or span.is_unusual or (span.has_events and layout.plan.by_events):
+        if layout is None or layout.plan is None or span.is_unusual or _depends_on_events(layout.plan, span):
             return self._by_python(group, span, whole)
         if span.end < span.start:  # the reader mends and notes it
             return self._by_python(group, span, whole)
         cdef Filled filled = self._filled(group, layout, span, whole)
-        if filled is None:
+        if filled is None or (filled.reads_events and span.has_events):
             return self._by_python(group, span, whole)
         facts, failed = (filled.facts, filled.failed) if filled.build is None else self._facts(filled, span)
         cdef bytes trace = self._last_trace
@@ -564,7 +569,7 @@ cdef class Scanner:
             plan = layout.plan
             template, is_shared = self._reader.ask(group.scope, plan, self._undecoded(group, span, whole))
             filled = self._made(layout, template)
-            if layout.plan is None or (span.has_events and plan.by_events):
+            if layout.plan is None or _depends_on_events(plan, span):
                 return None
             if plan.version != layout.version:
                 group.layouts[layout.key] = Layout(plan, layout.key, layout.keys)
@@ -582,6 +587,7 @@ cdef class Scanner:
         )
         owns = [*[(name, self._own_type(reader, (key,))) for name, reader, key in template.single], *template.others]
         filled.own = [Own(name, own, layout.places, self._readers) for name, own in owns]
+        filled.reads_events = any([own.of_events for _, own in owns])
         session = template.session
         if isinstance(session, str):
             filled.session = self._session(self._rank, session)
@@ -608,7 +614,8 @@ cdef class Scanner:
         if own.is_once:
             return self._once(own, span)
         if own.is_joined:
-            return own.reader(*[None if at < 0 else self._value(span.values[<int>at]) for at in own.at])
+            given = [None if at < 0 else self._value(span.values[<int>at]) for at in own.at]
+            return own.reader((), *given) if own.of_events else own.reader(*given)
         for at in own.at:
             if at < 0:
                 continue

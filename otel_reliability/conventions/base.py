@@ -13,28 +13,42 @@ says from which attributes it is read, and how.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from otel_reliability.model.span import STATUS_ERROR, Call, Facts, Kind, RawEvent, RawLog, RawSpan
+from otel_reliability.model.span import (
+    EXCEPTIONS,
+    STATUS_ERROR,
+    Call,
+    Facts,
+    Kind,
+    RawEvent,
+    RawLog,
+    RawSpan,
+)
+
+EventReader: TypeAlias = Callable[[Sequence[RawEvent]], Any]
+"""Finds something in the events of a span; without events nothing."""
 
 
 class Own(Struct, frozen=True):
     """Placeholder for a part of an answer that differs from span to span: `Templates` fills it.
 
     `reader` gets the value of each of the `keys` in turn, until it returns something. `joined`: it
-    gets the values of all of them at once, None for an absent one. `once`: what it makes is
-    remembered for equal values, so it must hold no text of theirs.
+    gets the values of all of them at once, None for an absent one. `of_events`: it gets the span's
+    events, and then these values. `once`: what it makes is remembered for equal values, so it must
+    hold no text of theirs.
     """
 
     reader: Callable[..., Any]
     keys: tuple[str, ...]
     joined: bool = False
     once: bool = False
+    of_events: bool = False
 
     def within(self, keys: AbstractSet[str]) -> Own:
         """Return the same for spans of these keys, without those that they do not have."""
@@ -44,10 +58,15 @@ class Own(Struct, frozen=True):
             else replace(self, keys=tuple(key for key in self.keys if key in keys))
         )
 
-    def of(self, given: tuple[Any, ...], value: Callable[[Any], Any]) -> Any:
-        """Return what is made of the values of the keys (None: absent), which `value` decodes."""
+    def of(
+        self, given: tuple[Any, ...], value: Callable[[Any], Any], events: Sequence[RawEvent] = ()
+    ) -> Any:
+        """Return what is made of the values of the keys (None: absent), which `value` decodes, and
+        of the events.
+        """
         if self.joined:
-            return self.reader(*[None if one is None else value(one) for one in given])
+            known = [None if one is None else value(one) for one in given]
+            return self.reader(events, *known) if self.of_events else self.reader(*known)
         for one in given:
             if one is not None and (found := self.reader(value(one))) is not None:
                 return found
@@ -62,6 +81,11 @@ def own(reader: Callable[[Any], Any], *keys: str) -> Any:
 def own_of_all(reader: Callable[..., Any], *keys: str) -> Any:
     """Read a part from the values of all of these keys; the reader gets None for an absent one."""
     return Own(reader, keys, joined=True)
+
+
+def own_of_events(reader: Callable[..., Any], *keys: str) -> Any:
+    """Read a part from the span's events and the values of all of these keys."""
+    return Own(reader, keys, joined=True, of_events=True)
 
 
 def own_value(*keys: str) -> Any:
@@ -137,20 +161,20 @@ NOTHING: Final = Answer(Kind.OTHER)
 class SpanView:
     """A span as a convention sees it; it records what the answer depends on.
 
-    `asked` are the keys whose values were asked for, `derived` the readers of which only the result
-    was; `by_name`, `by_kind` and `by_events`: whether the span's name, kind or events were;
-    `failures`: readers of the events of a span that failed, of which only the result was. Which
-    keys there are is the same for all spans of an answer.
+    `asked` are the keys whose values were asked for, `derived` the readers of values of which only
+    the result was; `by_name` and `by_kind`: whether the span's name or kind were; `in_events`:
+    readers of its events of which only the result was, `failures` those of a span that failed.
+    Which keys there are is the same for all spans of an answer.
     """
 
     __slots__ = (
         "_span",
         "asked",
-        "by_events",
         "by_kind",
         "by_name",
         "derived",
         "failures",
+        "in_events",
         "scope",
         "status",
     )
@@ -161,8 +185,9 @@ class SpanView:
         self.status = span.status
         self.asked: set[str] = set()
         self.derived: set[tuple[Callable[[Any], Any], str]] = set()
-        self.failures: set[Callable[[Iterable[RawEvent]], Any]] = set()
-        self.by_name = self.by_kind = self.by_events = False
+        self.in_events: set[EventReader] = set()
+        self.failures: set[EventReader] = set()
+        self.by_name = self.by_kind = False
 
     @property
     def name(self) -> str:
@@ -174,12 +199,6 @@ class SpanView:
         """The span's kind, as OTLP numbers it."""
         self.by_kind = True
         return self._span.span_kind
-
-    @property
-    def events(self) -> tuple[RawEvent, ...]:
-        """The span's events. An answer that depends on some is made for this span alone."""
-        self.by_events = True
-        return self._span.events
 
     def get(self, key: str, /) -> Any:
         """The value of a key, of those that few values stand under."""
@@ -195,12 +214,17 @@ class SpanView:
         self.derived.add((reader, key))
         return reader(self._span.attributes.get(key))
 
-    def found_in_failure(self, reader: Callable[[Iterable[RawEvent]], Any]) -> Any:
+    def found_in_events(self, reader: EventReader) -> Any:
+        """Return what a reader finds in the span's events: texts, a truth value or None."""
+        self.in_events.add(reader)
+        return reader(self._span.events)
+
+    def found_in_failure(self, reader: EventReader) -> Any:
         """Return what a reader finds in the events of a span whose status is ERROR, or whose events
-        were asked for anyway; in those of any other span nothing. It finds texts or None.
+        were asked for anyway; in those of any other span nothing.
         """
-        if self.status != STATUS_ERROR and not self.by_events:
-            return reader(())
+        if self.status != STATUS_ERROR:
+            return self.found_in_events(reader) if self.in_events else reader(())
         self.failures.add(reader)
         return reader(self._span.events)
 
@@ -209,6 +233,11 @@ class SpanView:
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._span.attributes)
+
+
+def has_exception(events: Sequence[RawEvent]) -> bool:
+    """Return whether events of a span report an exception."""
+    return any(event.name in EXCEPTIONS for event in events)
 
 
 class Convention(Protocol):

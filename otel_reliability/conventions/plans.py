@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from operator import itemgetter
 from typing import Any, Final
 
@@ -15,11 +15,12 @@ from otel_reliability.conventions import (
 )
 from otel_reliability.conventions.base import (
     Convention,
+    EventReader,
     SpanView,
 )
 from otel_reliability.conventions.keys import MESSAGING, SESSIONS
 from otel_reliability.conventions.templates import RawValues, Template
-from otel_reliability.model.span import RawEvent, RawSpan
+from otel_reliability.model.span import RawEvent
 
 CONVENTION_RANK: Final = 2
 """Rank of a session that a convention names."""
@@ -50,10 +51,9 @@ class Plan:
     """The way in which the spans of one scope and one set of keys are read.
 
     - `conventions`: those that may know such a span, whatever its name.
-    - `asked`, `derived`, `by_name`, `by_kind`, `by_events`: what their answers depend on, as far as
-      is known (`by_failures_only`: of events only on what the readers `failures` find in those of
-      spans that failed); `take` gives the values asked for. `templates` are the answers by all of
-      these.
+    - `asked`, `derived`, `by_name`, `by_kind`, `in_events`, `failures` (of spans that failed): what
+      their answers depend on, as far as is known; `take` gives the values asked for. `templates`
+      are the answers by all of these.
     - `version`: number of times that the plan has learned something new.
     - `sessions`: the keys that name a session; `conversation`: those of a convention that puts its
       spans together by one. `has_fingerprints`: a prompt, tool definitions or a version may be
@@ -67,8 +67,6 @@ class Plan:
 
     __slots__ = (
         "asked",
-        "by_events",
-        "by_failures_only",
         "by_kind",
         "by_name",
         "conventions",
@@ -78,6 +76,7 @@ class Plan:
         "has_fingerprints",
         "has_more",
         "has_owner",
+        "in_events",
         "is_judged",
         "is_messaging",
         "is_noted",
@@ -105,9 +104,9 @@ class Plan:
         )
         self.asked: tuple[str, ...] = ()
         self.derived: tuple[tuple[Callable[[Any], Any], str], ...] = ()
-        self.failures: tuple[Callable[[Iterable[RawEvent]], Any], ...] = ()
-        self.by_name = self.by_kind = self.by_events = False
-        self.by_failures_only = True
+        self.in_events: tuple[EventReader, ...] = ()
+        self.failures: tuple[EventReader, ...] = ()
+        self.by_name = self.by_kind = False
         self.version = 0
         self.lock = threading.Lock()
         self.take: Callable[[RawValues], Any] = _nothing
@@ -131,12 +130,17 @@ class Plan:
         self.has_owner = not self.keys.isdisjoint(owners.KEYS)
         self.has_more = has_more or self.is_noted or bool(self.conversation)
 
-    def learn(self, view: SpanView, span: RawSpan, *, named: bool) -> bool:
+    def found_in(self, events: Sequence[RawEvent], *, failed: bool) -> tuple[Any, ...]:
+        """Return what answers depend on in the events of a span; `failed`: its status is ERROR."""
+        readers = (*self.in_events, *self.failures) if failed else self.in_events
+        return tuple([reader(events) for reader in readers])
+
+    def learn(self, view: SpanView, *, named: bool) -> bool:
         """Add what an answer depended on. Return whether anything was new, or is not looked up:
         then this answer is not to be remembered, and in the first case those before it are not.
         """
         with self.lock:
-            return self._learn(view, span, named=named)
+            return self._learn(view, named=named)
 
     def keep(self, basis: tuple[Any, ...], template: Template, version: int) -> None:
         """Keep the answer for spans of a basis that was taken at a version of the plan."""
@@ -144,23 +148,23 @@ class Plan:
             if self.version == version:
                 self.templates[basis] = template
 
-    def _learn(self, view: SpanView, span: RawSpan, *, named: bool) -> bool:
-        self.by_events = self.by_events or view.by_events or bool(view.failures)
-        self.by_failures_only = self.by_failures_only and not view.by_events
-        if view.by_events and span.events:
-            return True
+    def _learn(self, view: SpanView, *, named: bool) -> bool:
         asked = view.asked.difference(self.asked)
         derived = view.derived.difference(self.derived)
+        in_events = view.in_events.difference(self.in_events)
         failures = view.failures.difference(self.failures)
         by_name = view.by_name and not named and not self.by_name
         by_kind = view.by_kind and not self.by_kind
-        if not (asked or derived or failures or by_name or by_kind):
+        new_readers = [*derived, *in_events, *failures]
+        if not (asked or new_readers or by_name or by_kind):
             return False
-        if len(self.derived) + len(derived) + len(self.failures) + len(failures) > MAX_DERIVED:
+        readers = [*self.derived, *self.in_events, *self.failures, *new_readers]
+        if len(readers) > MAX_DERIVED:
             return True
         self.by_name = self.by_name or by_name
         self.by_kind = self.by_kind or by_kind
         self.derived += tuple(derived)
+        self.in_events += tuple(in_events)
         self.failures += tuple(failures)
         self.asked += tuple(sorted(asked))
         self.take = itemgetter(*self.asked) if self.asked else _nothing

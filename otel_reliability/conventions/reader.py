@@ -20,7 +20,7 @@ of what a convention answers is the same each time. So an answer is asked for on
    or fingerprints to read.
 3. **Template.** One for each combination of the values that an answer depended on. A convention
    reads a span through a `SpanView`, which notes every value that it asks for (`asked`), every
-   finding of a reader (`derived`), and whether it read the name, the kind or the events. What
+   finding of a reader (`derived`, `in_events`), and whether it read the name or the kind. What
    a convention only passes on, such as a token count, it returns as an `Own`: unread, by key and
    reader. Such parts stay open in the template.
 4. **Filling.** A span whose plan has a template for its values costs one look-up; its own values
@@ -37,8 +37,7 @@ a new function for each span would make it learn for ever, so that number is bou
 
 **Three rules keep a template honest.** What a template holds was computed from nothing but the
 values it is kept under. A value that cannot be looked up (a list that a program set) or is too long
-(`MAX_ASKED_SIZE`) makes no template. Of events only what a reader finds in those of a span that
-failed is looked up: where an answer depends on more, a span with events is asked by itself.
+(`MAX_ASKED_SIZE`) makes no template. Of events only what readers find in them is looked up.
 
 **Memory.** A sender may invent scopes, keys and values without end. Sizes are estimated and added
 up; above `MAX_MEMORY` everything is forgotten and made again. `generation` counts that, because the
@@ -222,18 +221,18 @@ class Reader:
         )
         if plan.derived:
             basis += tuple([reader(value(raw[key])) for reader, key in plan.derived])
-        if plan.failures and status == STATUS_ERROR:
-            basis += tuple([reader(events) for reader in plan.failures])
+        if events:
+            basis += plan.found_in(events, failed=status == STATUS_ERROR)
         try:
             template = plan.templates.get(basis)
         except TypeError:  # a value that cannot be looked up: a program may set anything
             template = None
-        if template is None or (events and plan.by_events and not plan.by_failures_only):
+        if template is None:
             template = self._answered(scope, plan, span, basis, version)
         facts = template.facts
         failed = template.failed
         if isinstance(facts, dict):
-            facts, failed = self.templates.filled(template, facts, raw, value)
+            facts, failed = self.templates.filled(template, facts, raw, value, events)
         whole, of, sender = self._last
         if whole is not span.resource or of != span.scope_version:
             sender = self._sender_of(span.resource, span.scope_version)
@@ -307,8 +306,8 @@ class Reader:
     def _answered(
         self, scope: Scope, plan: Plan, span: RawSpan, basis: tuple[Any, ...], version: int
     ) -> Template:
-        """Return the template of a span whose plan has none, or whose answer depends
-        on its events. `version`: that of the plan when the basis was taken.
+        """Return the template of a span whose plan has none. `version`: that of the plan when the
+        basis was taken.
         """
         found, is_shared = self.ask(scope, plan, span)
         size = _size_of_basis(basis) if is_shared else 0
@@ -336,7 +335,7 @@ class Reader:
         if self.reads_requests:
             answer = requests.completed(answer, plan.keys, self.keys.requests)
         template = self.templates.template(answer, plan.keys, span.status)
-        is_shared = not plan.learn(view, span, named=span.name.startswith(scope.names))
+        is_shared = not plan.learn(view, named=span.name.startswith(scope.names))
         if is_unknown and self.on_unknown is not None and self.on_unknown(span):
             is_shared = False
         return template, is_shared

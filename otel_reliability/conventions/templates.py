@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from fnmatch import fnmatchcase
 from operator import itemgetter
@@ -29,6 +29,7 @@ from otel_reliability.model.span import (
     InvocationFacts,
     Kind,
     ModelFacts,
+    RawEvent,
     Tokens,
     ToolFacts,
 )
@@ -85,6 +86,7 @@ class Templates:
         self._ignored, self._renamed = settings.ignore, dict(settings.rename)
         self._names: dict[str, str | None] = {}
         self._hashing = Remembered[tuple[Reading, Reading], Reading](MAX_HASHING_READERS)
+        self._remembered = Remembered[Reading, Reading](MAX_HASHING_READERS)
         hashing = self._hashed(itself, hasher.arguments), self._hashed(itself, hasher.result)
         self.readers = values.integer, values.text, values.identifier, itself, *hashing
         """The readers that the native extension knows, in the order in which it knows them."""
@@ -96,9 +98,9 @@ class Templates:
         for name, part in parts.items():
             if isinstance(part, Own):
                 own = part.within(keys)
-                if keys.isdisjoint(own.keys):
+                if keys.isdisjoint(own.keys) and not own.of_events:
                     parts[name] = own.reader(*[None] * len(own.keys)) if own.joined else None
-                elif len(own.keys) != 1 or own.once:
+                elif len(own.keys) != 1 or own.once or own.of_events:
                     others.append((name, own))
                 else:
                     single.append((name, own.reader, own.keys[0]))
@@ -124,7 +126,12 @@ class Templates:
         )
 
     def filled(
-        self, template: Template, common: Parts, raw: RawValues, value: Callable[[Any], Any]
+        self,
+        template: Template,
+        common: Parts,
+        raw: RawValues,
+        value: Callable[[Any], Any],
+        events: Sequence[RawEvent],
     ) -> tuple[Facts | None, bool]:
         """Return the facts of a span of a template with parts of its own besides the common ones,
         and whether it failed; `value` decodes what is raw.
@@ -134,7 +141,9 @@ class Templates:
             parts[name] = read(value(raw[key]))
         for name, own in template.others:
             given = tuple(map(raw.get, own.keys))
-            parts[name] = self._hasher.once(own, given, value) if own.once else own.of(given, value)
+            parts[name] = (
+                self._hasher.once(own, given, value) if own.once else own.of(given, value, events)
+            )
         failed = template.failed or (template.has_result and _is_soft_error(parts["result"]))
         return template.build(parts) if template.build is not None else None, failed
 
@@ -254,9 +263,23 @@ class Templates:
         """Return a part with what makes hashes of it, once for equal values; of a value that is
         known already, the hashes.
         """
+        if isinstance(part, Own) and part.of_events:
+            return replace(part, reader=self._hashed(part.reader, self._remembering(finish)))
         if isinstance(part, Own):
             return replace(part, reader=self._hashed(part.reader, finish), once=True)
         return None if part is None else finish(part)
+
+    def _remembering(self, finish: Reading) -> Reading:
+        """Return what finishes equal values once; the same one."""
+        found = self._remembered.get(finish)
+        if found is None:
+            own = Own(finish, ())
+
+            def once(value: Any) -> Any:
+                return self._hasher.once(own, (value,), itself)
+
+            found = self._remembered[finish] = once
+        return found
 
     def _hashed(self, read: Reading, finish: Reading) -> Reading:
         """Return a reader that finishes what another one reads; the same one, so that equal values

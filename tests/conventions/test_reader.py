@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import weakref
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -11,7 +12,15 @@ import pytest
 
 from otel_reliability.config import Settings
 from otel_reliability.conventions import TABLE
-from otel_reliability.conventions.base import NOTHING, Answer, Convention, SpanView
+from otel_reliability.conventions.base import (
+    NOTHING,
+    Answer,
+    Convention,
+    SpanView,
+    has_exception,
+    own_of_events,
+    reported_call,
+)
 from otel_reliability.conventions.hashing import Hasher
 from otel_reliability.conventions.reader import Reader, threshold
 from otel_reliability.model.span import (
@@ -21,9 +30,11 @@ from otel_reliability.model.span import (
     STATUS_ERROR,
     Kind,
     Notes,
+    RawEvent,
     RawSpan,
     Resource,
     Session,
+    ToolFacts,
 )
 from otel_reliability.testing import span, span_id, trace_id
 from tests.conventions.reading import KEY, READER, read, reader, run, runs
@@ -332,6 +343,43 @@ def test_answer_by_kind_or_by_what_is_found_in_value_is_remembered(by_kind: bool
     assert convention.times < 5
 
 
+class InEvents(Convention):
+    """A convention of spans whose events say whether they are a tool's, and its arguments."""
+
+    name = "in_events"
+    messages = ("text",)
+
+    def __init__(self) -> None:
+        self.times = 0
+
+    def read(self, span: SpanView) -> Answer:
+        self.times += 1
+        if not span.found_in_events(has_exception):
+            return NOTHING
+        call = reported_call("search", arguments=own_of_events(last_name, "text"))
+        return Answer(Kind.TOOL, ToolFacts((call,)))
+
+
+def last_name(events: Sequence[RawEvent], text: str) -> str:
+    return f"{events[-1].name} {text}"
+
+
+def test_answer_by_what_is_found_in_events_is_remembered() -> None:
+    """What each span has of its own is read from its own events."""
+    convention = InEvents()
+    reader = Reader(Settings(), [convention], Hasher(b"key"))
+    spans = [
+        span(attributes={"text": "a"}, events=[("exception", {}), (f"call {number}", {})])
+        for number in range(10)
+    ]
+    found = [reader.read(one).facts for one in [*spans, *spans[:5]]]
+
+    assert found[10:] == found[:5]
+    assert len(set(found)) == 10
+    assert reader.read(span(attributes={"text": "a"}, events=[("other", {})])).kind is Kind.OTHER
+    assert convention.times < 5
+
+
 class MakesReaders(Convention):
     """A convention that makes a reader anew for every span."""
 
@@ -366,7 +414,8 @@ class AsksEvents(Convention):
     messages = ("text",)
 
     def read(self, span: SpanView) -> Answer:
-        return Answer(Kind.MODEL) if span.get("text") == "deep" and span.events else NOTHING
+        is_deep = span.get("text") == "deep" and span.found_in_events(bool)
+        return Answer(Kind.MODEL) if is_deep else NOTHING
 
 
 def test_answer_that_is_asked_for_again_is_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,15 +9,29 @@ and name no conversation.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from operator import attrgetter
 from typing import Final
 
 from msgspec.structs import replace
 
 from otel_reliability.conventions import values
 from otel_reliability.conventions.adapters import genai
-from otel_reliability.conventions.base import Answer, Convention, EventAnswer, SpanView
-from otel_reliability.model.span import CompressionFacts, InvocationFacts, Kind, ModelFacts, RawLog
+from otel_reliability.conventions.base import (
+    Answer,
+    Convention,
+    EventAnswer,
+    SpanView,
+    own_of_events,
+)
+from otel_reliability.model.span import (
+    CompressionFacts,
+    InvocationFacts,
+    Kind,
+    ModelFacts,
+    RawEvent,
+    RawLog,
+)
 
 CONVERSATION: Final = "gen_ai.conversation.id"
 CHAT_SESSION: Final = "copilot_chat.chat_session_id"
@@ -52,7 +66,7 @@ class Copilot(Convention):
         if isinstance(facts, InvocationFacts):
             facts = replace(facts, tokens=None)
         if isinstance(facts, InvocationFacts | ModelFacts):
-            facts = replace(facts, compressions=tuple(_compressions(span)))
+            facts = replace(facts, compressions=own_of_events(_compressions))
         return replace(answer, facts=facts)
 
     def read_event(self, log: RawLog) -> EventAnswer | None:
@@ -81,9 +95,13 @@ class Copilot(Convention):
         )
 
 
-def _compressions(span: SpanView) -> Iterator[CompressionFacts]:
+def _compressions(events: Sequence[RawEvent]) -> tuple[CompressionFacts, ...]:
+    return tuple(_in_order(sorted(events, key=attrgetter("time_ns"))))
+
+
+def _in_order(events: Iterable[RawEvent]) -> Iterator[CompressionFacts]:
     start_ns = 0
-    for event in sorted(span.events, key=lambda event: event.time_ns):
+    for event in events:
         if event.name == f"{COMPACTION}start":
             start_ns = event.time_ns
         elif event.name == f"{COMPACTION}complete":

@@ -11,13 +11,12 @@ from msgspec.structs import replace
 
 from otel_reliability.conventions import values
 from otel_reliability.conventions.adapters import genai
-from otel_reliability.conventions.base import Answer, Convention, SpanView
+from otel_reliability.conventions.base import Answer, Convention, SpanView, has_exception
 from otel_reliability.model.span import InvocationFacts, Kind
 
 AI_SERVICE: Final = "langchain4j.aiservices."
 TOOL: Final = "langchain4j.tools."
 COMPLETION: Final = "completion "
-EXCEPTION: Final = "exception"
 
 
 class LangChain4j(Convention):
@@ -29,7 +28,7 @@ class LangChain4j(Convention):
 
     def read(self, span: SpanView) -> Answer | None:
         """An AI service is an agent, named by its interface; status is never ERROR."""
-        failed = True if any(event.name == EXCEPTION for event in span.events) else None
+        failed = True if span.found_in_events(has_exception) else None
         if span.name.startswith(AI_SERVICE):
             interface = span.name.removeprefix(AI_SERVICE).rpartition(".")[0]
             facts = InvocationFacts(name=values.name(interface.rpartition(".")[2]))

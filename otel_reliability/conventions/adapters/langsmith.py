@@ -17,6 +17,7 @@ from otel_reliability.conventions.base import (
     Answer,
     Convention,
     SpanView,
+    has_exception,
     own,
     own_value,
     reported_call,
@@ -66,4 +67,4 @@ class LangSmith(Convention):
 
 def _failed(span: SpanView) -> bool:
     """Q5: a span may end OK with an exception event."""
-    return span.status == STATUS_ERROR or any(event.name == "exception" for event in span.events)
+    return span.status == STATUS_ERROR or span.found_in_events(has_exception)
