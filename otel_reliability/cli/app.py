@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from typing import Any, Final
 
 import click
@@ -50,6 +52,23 @@ COMMANDS: Final[Mapping[str, str]] = {
 """Summary of each command, in the order of the help."""
 
 
+_NUMPY_THREADS: Final = "OPENBLAS_NUM_THREADS"
+
+
+@contextmanager
+def _one_thread_for_numpy() -> Generator[None]:
+    """Let numpy, where it is imported now, begin no threads: our products are small, and its
+    threads wait for them busily. Programs that a command starts do not inherit that.
+    """
+    given = os.environ.get(_NUMPY_THREADS)
+    os.environ.setdefault(_NUMPY_THREADS, "1")
+    try:
+        yield
+    finally:
+        if given is None:
+            del os.environ[_NUMPY_THREADS]
+
+
 class Commands(click.Group):
     """A group that loads a command when it is used, so that none waits for the
     packages of another.
@@ -61,7 +80,8 @@ class Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        module = importlib.import_module(f"otel_reliability.cli.{cmd_name.replace('-', '_')}")
+        with _one_thread_for_numpy():
+            module = importlib.import_module(f"otel_reliability.cli.{cmd_name.replace('-', '_')}")
         command: click.Command = module.command
         return command
 

@@ -88,3 +88,17 @@ def test_help_loads_no_engine() -> None:
 
     assert "'otel_reliability.engine'" not in done.stdout
     assert "'numpy'" not in done.stdout
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="threads are counted by Linux's /proc")
+def test_numpy_begins_no_threads_and_programs_that_are_started_do_not_inherit_that() -> None:
+    code = (
+        "import os\n"
+        "from otel_reliability.cli.app import app\n"
+        "app.get_command(None, 'serve')\n"
+        "import numpy\n"
+        "print(len(os.listdir('/proc/self/task')), 'OPENBLAS_NUM_THREADS' in os.environ)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert done.stdout.split() == ["1", "False"]
