@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
+from itertools import takewhile
 from typing import Any, Final, NamedTuple
 
 from msgspec import Struct, convert, to_builtins
@@ -62,7 +63,7 @@ class _Kind(Struct, array_like=True):
         """Add the values of one observation; return whether it is a change point."""
         self.observations += 1
         new = 0
-        if self.known[-len(values) :] != list(values):
+        if values != self.latest:
             new = sum([value not in self.known for value in values])
             self.distinct += new
             others = [value for value in self.known if value not in values]
@@ -105,13 +106,16 @@ class ChangePoints:
         self.latest: deque[ChangePoint] = deque(maxlen=MAX_POINTS)
         """The latest change points, oldest first."""
         self._kinds: dict[str, _Kind] = {}
+        self._fingerprints: tuple[tuple[str, str], ...] = ()
+        self._values: dict[str, tuple[str, ...]] = {}
+        """The fingerprints of the last observation, and their values by kind."""
 
     def add(self, observation: Observation, ordinal: int) -> None:
         """Add the fingerprints of an agent's observation of this number."""
-        found: dict[str, tuple[str, ...]] = {}
-        for name, value in observation.fingerprints:
-            found[name] = (*found.get(name, ()), value)
-        for name, values in found.items():
+        if observation.fingerprints != self._fingerprints:
+            self._fingerprints = observation.fingerprints
+            self._values = _by_kind(observation.fingerprints)
+        for name, values in self._values.items():
             kind = self._kinds.get(name)
             if kind is None:
                 kind = self._kinds[name] = _Kind()
@@ -128,7 +132,8 @@ class ChangePoints:
 
     def after(self, ordinal: int) -> tuple[ChangePoint, ...]:
         """Return the change points after an observation."""
-        return tuple(point for point in self.latest if point.observation > ordinal)
+        found = takewhile(lambda point: point.observation > ordinal, reversed(self.latest))
+        return tuple(found)[::-1]
 
     def current(self) -> dict[str, tuple[str, ...]]:
         """Return the values by kind: those of the baseline, or of the last change point. They do
@@ -152,3 +157,10 @@ class ChangePoints:
         found._kinds = convert(kinds, dict[str, _Kind])
         found.latest.extend(convert(points, list[ChangePoint]))
         return found
+
+
+def _by_kind(fingerprints: Iterable[tuple[str, str]]) -> dict[str, tuple[str, ...]]:
+    found: dict[str, tuple[str, ...]] = {}
+    for kind, value in fingerprints:
+        found[kind] = (*found.get(kind, ()), value)
+    return found

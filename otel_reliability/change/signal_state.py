@@ -37,11 +37,25 @@ _SIGN: Final = 1 << 31
 _ALL: Final = (1 << 32) - 1
 
 
+class Place(Struct, gc=False):
+    """The place of a value among those of its group before it: their number, and how many are equal
+    to it and greater.
+    """
+
+    past: int
+    equal: int
+    greater: int
+
+    def rank(self, u: float) -> float:
+        """Return the rank: small for a great value. u, from 0 to 1, breaks ties."""
+        return (self.greater + u * (self.equal + 1)) / (self.past + 1)
+
+
 class Ranks:
-    """The latest values of one signal, and the rank of a new one among those of its group.
+    """The latest values of one signal, and the place of a new one among those of its group.
 
     **The rank** is `p = (greater + u * (equal + 1)) / (n + 1)`: of the n values of the group before
-    it, so many are greater and so many equal; u breaks ties. It is small for a great value.
+    it, so many are greater and so many equal.
 
     **No rank** (None) has a value while all of all groups are equal: there is nothing to detect,
     and a rank would be only the noise of u.
@@ -55,8 +69,9 @@ class Ranks:
     but 0. The last `WINDOW` entries are kept.
 
     >>> ranks = Ranks()
-    >>> [p and round(p, 4) for p in (ranks.rank(value, b"") for value in (5, 7, 5, 1))]
-    [None, 0.4466, 0.9288, 0.9733]
+    >>> places = [ranks.add(value) for value in (5, 7, 5, 1)]
+    >>> [place and place.rank(0.5) for place in places]
+    [None, 0.25, 0.6666666666666666, 0.875]
     """
 
     __slots__ = ("_differing", "_latest", "_sorted")
@@ -72,10 +87,8 @@ class Ranks:
         """True if all values are equal."""
         return not self._differing
 
-    def rank(self, value: float, name: bytes, group: int = 0) -> float | None:
-        """Return the rank of a value among those of its group before it, which it then joins.
-        `name` breaks ties.
-        """
+    def add(self, value: float, group: int = 0) -> Place | None:
+        """Add a value of a group. Return its place among those before it; None: it has no rank."""
         key = group << 32 | _ordered_bits(value)
         if self._latest:
             self._differing += _differ(self._latest[-1], key)
@@ -86,11 +99,9 @@ class Ranks:
             place = self._enter(REST << 32 | key & _ALL)
             min_past = MIN_REST
         self._drop_oldest()
-        if constant or place.past < min_past:
-            return None
-        return (place.greater + tie_breaker(name) * (place.equal + 1)) / (place.past + 1)
+        return None if constant or place.past < min_past else place
 
-    def _enter(self, key: int) -> _Place:
+    def _enter(self, key: int) -> Place:
         """Add a value of a group; return its place among those before it."""
         group = key >> 32
         if group and self._sorted.typecode == _NARROW:
@@ -103,7 +114,7 @@ class Ranks:
         high = bisect_right(ordered, key, low, end)
         ordered.insert(high, key)
         self._latest.append(key)
-        return _Place(end - begin, high - low, end - high)
+        return Place(end - begin, high - low, end - high)
 
     def _drop_oldest(self) -> None:
         latest = self._latest
@@ -138,16 +149,6 @@ class Ranks:
         keys = zip(of or [0] * len(known), known, strict=True)
         typecode = _WIDE if of else _NARROW
         return cls(array(typecode, [group << 32 | _ordered_bits(value) for group, value in keys]))
-
-
-class _Place(Struct, gc=False):
-    """The place of a value among those of its group before it: their number, and how many are equal
-    to it and greater.
-    """
-
-    past: int
-    equal: int
-    greater: int
 
 
 def _values(keys: Iterable[int]) -> array[float]:
@@ -219,15 +220,13 @@ class SignalState:
         """Add the signal's value of an observation of this group. `count` False: it is ranked and
         bet on, but adds no evidence.
         """
-        p = self._ranks.rank(
-            value,
-            b"%d%b%b" % (ordinal, self._name, observation.id.encode("utf-8", "surrogatepass")),
-            group,
-        )
-        if p is None:
+        place = self._ranks.add(value, group)
+        if place is None:
             if self._ranks.constant and self._weights is not START:
                 self._begin()
             return
+        unit = observation.id.encode("utf-8", "surrogatepass")
+        p = place.rank(tie_breaker(b"%d%b%b" % (ordinal, self._name, unit)))
         growth, self._weights = bet(self._weights, p)
         if count:
             self.evidence = (self.evidence + 1) * growth

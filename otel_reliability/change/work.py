@@ -85,19 +85,18 @@ class Work:
         self._requests += 1
         units = units_of([request, *[group.mean for group in self._groups], *self._directions])
         end = 1 + len(self._groups)
-        unit, means, directions = units[0], units[1:end], units[end:]
-        group = self._join(request, unit, means)
+        group = self._join(request, units[:end])
         new = self._new(group, observation, ordinal)
-        mix = self._mix(group.number, observation, ordinal, (directions @ unit).tolist())
+        mix = self._mix(group.number, observation, ordinal, (units[end:] @ units[0]).tolist())
         return group.number, [point for point in (new, mix) if point is not None]
 
     # --- Groups -----------------------------------------------------------------------------------
 
-    def _join(self, request: bytes, unit: Any, means: Any) -> _Group:
-        """Return the group of a request, which then has one member more. `unit` and `means`: the
-        request and the means of the groups with length 1.
+    def _join(self, request: bytes, units: Any) -> _Group:
+        """Return the group of a request, which then has one member more. `units`: the request and
+        the means of the groups with length 1.
         """
-        at = nearest(unit, means, [group.members for group in self._groups])
+        at = nearest(units, [group.members for group in self._groups])
         if at is None:
             if len(self._groups) == MAX_GROUPS:
                 self._groups.remove(min(self._groups, key=lambda one: (one.members, one.last)))
@@ -106,7 +105,7 @@ class Work:
             self._following += 1
         else:
             group = self._groups[at]
-            group.mean = joined_mean(means[at], group.members, unit)
+            group.mean = joined_mean(units[1 + at], group.members, units[0])
         group.members += 1
         group.last = self._requests
         return group
@@ -131,7 +130,7 @@ class Work:
         """Return whether no older group is so near that this one may be a part of its kind."""
         others = [one for one in self._groups if one.first < self._requests - LATEST]
         units = units_of([group.mean, *[one.mean for one in others]])
-        return nearest(units[0], units[1:], [one.members for one in others], APART) is None
+        return nearest(units, [one.members for one in others], APART) is None
 
     def _mix(
         self, number: int, observation: Observation, ordinal: int, along: Sequence[float]

@@ -113,9 +113,14 @@ def _pairs() -> Any:
 
 def _unit(vectors: Any) -> Any:
     """Return the vectors with length 1; those of length 0 as they are."""
+    return vectors / _lengths(vectors)[:, None]
+
+
+def _lengths(vectors: Any) -> Any:
+    """Return the lengths of vectors, a little more than 0 so that one may divide by them."""
     import numpy as np  # noqa: PLC0415  see `groups_of`
 
-    return vectors / np.maximum(np.sqrt((vectors * vectors).sum(1, keepdims=True)), 1e-6)
+    return np.maximum(np.sqrt((vectors * vectors).sum(1)), 1e-6)
 
 
 SAME: Final = 0.6
@@ -179,20 +184,25 @@ MAX_WEIGHT: Final = 8
 """Members that the mean of a growing group stands for at most."""
 
 
-def nearest(unit: Any, means: Any, sizes: Sequence[int], near: float = NEAR) -> int | None:
-    """Return the index of the mean (`joined_mean`) of the group that a vector joins; None where
-    none is near enough, as in `groups_of`. All have length 1; `sizes` are the numbers of members.
+def nearest(units: Any, sizes: Sequence[int], near: float = NEAR) -> int | None:
+    """Return the index of the group that a vector joins; None where none is near enough, as in
+    `groups_of`. `units` are the vector and behind it the means of the groups (`joined_mean`), all
+    with length 1; `sizes` are the numbers of members.
     """
     if not sizes:
         return None
     import numpy as np  # noqa: PLC0415  see `groups_of`
 
-    shared = np.array(sizes, np.float32) @ means / (sum(sizes) + PRIOR)
-    shared *= min(1.0, MAX_SHARED / max(float(shared @ shared) ** 0.5, 1e-6))
-    own = unit - shared
-    nearness = _unit(means - shared) @ own
-    found = int(nearness.argmax())
-    return found if nearness[found] >= near * max(float(own @ own) ** 0.5, 1e-6) else None
+    members = sum(sizes) + PRIOR
+    shared = np.array(sizes, np.float32).dot(units[1:])
+    length = float(shared.dot(shared)) ** 0.5 / members
+    shared *= min(1.0, MAX_SHARED / max(length, 1e-6)) / members
+    special = units - shared
+    nearness = special.dot(special[0]) / _lengths(special)
+    own = max(float(nearness[0]), 1e-6)
+    """The vector's length: its product with itself by its length."""
+    found = int(nearness[1:].argmax())
+    return found if nearness[1 + found] >= near * own else None
 
 
 def joined_mean(mean: Any, size: int, unit: Any) -> bytes:

@@ -144,7 +144,7 @@ def test_a_session_is_an_observation_when_it_closes_but_not_at_shutdown() -> Non
     engine.tick()
     assert observations(engine.monitor) == 1
     engine.flush(CloseReason.SHUTDOWN)
-    assert (observations(engine.monitor), engine.sessions.open) == (1, 0)
+    assert (observations(engine.monitor), engine.sessions.number_open) == (1, 0)
 
 
 def test_agents_have_a_limit() -> None:

@@ -279,7 +279,7 @@ def test_sessions_that_were_closed_early_are_scored_with_their_later_prompts(
     early = Recording()
     early.read_all([tmp_path])
 
-    assert (whole.engine.sessions.open > 1, early.engine.sessions.open) == (True, 0)
+    assert (whole.engine.sessions.number_open > 1, early.engine.sessions.number_open) == (True, 0)
     scores = [
         [(one.session_id, one.runs, one.reliability) for one in each.sessions(each.agents()[0])]
         for each in (whole.close(), early.close())
