@@ -135,7 +135,7 @@ TIMEOUT: Final = "timeout"
 
 
 class _Meaning(NamedTuple):
-    """What a message means if `said` finds it there, which needs one of the `words`, in lower
+    """A meaning of messages, if `said` finds it there, which needs one of the `words`, in lower
     case: most messages have none, and to look for a word costs little.
     """
 

@@ -397,7 +397,7 @@ class Sought(NamedTuple):
 
 
 class DroppedRow(NamedTuple):
-    """What must be known of a row that a window keeps no more: its order, and what it counts."""
+    """The part of a row that is needed when no window keeps it: its order, path and task."""
 
     order: bytes
     path: Path | None

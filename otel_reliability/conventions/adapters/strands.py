@@ -29,7 +29,7 @@ MESSAGE_EVENT: Final = "gen_ai.tool.message"
 CHOICE_EVENT: Final = "gen_ai.choice"
 RESULT: Final = "result"
 CALL: Final = "call"
-"""What events tell of a call: its result, or only that it was asked for."""
+"""Words for what events tell of a call: its result, or only that it was asked for."""
 CANCELLATION: Final = "strands.cancellation.type"
 """Attribute of what ended an agent before its end, whose span has no error then."""
 
