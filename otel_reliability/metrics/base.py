@@ -14,7 +14,7 @@ add a metric: one file with one class, one row in `metrics.TABLE`, one fixture
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Reversible, Sequence
+from collections.abc import Callable, Iterator, Mapping, Reversible, Sequence
 from typing import ClassVar, Final, Literal, NamedTuple, TypeAlias
 
 from otel_reliability.config import Settings
@@ -183,9 +183,9 @@ class Metric(ABC):
         """
 
     def regroup(  # noqa: B027 (most metrics do not compare runs)
-        self, left: Iterable[InputGroup] | None, entered: Iterable[InputGroup]
+        self, changed: Mapping[int, InputGroup | None]
     ) -> None:
-        """Replace input groups of the window by others. None: all that there were."""
+        """Receive the input groups of the window that changed, by number; None: it is no more."""
 
     def companion_values(self) -> tuple[Reading, ...]:
         """Return the readings of `companions`, in their order."""

@@ -106,6 +106,18 @@ def test_grouped_readings_do_not_depend_on_order_or_on_reading_in_between(seed: 
     assert values(windowed(runs)) == values(windowed(runs[-25:]))
 
 
+def test_a_group_whose_runs_have_left_counts_no_more() -> None:
+    paths = [["a"], ["b"], ["a", "c"]]
+    runs = [asked(number // 10, number, paths[number % 3]) for number in range(30)]
+    table = PathTable()
+    window = AgentWindow(WindowSettings("recent", last=10), Settings())
+    for one in runs:
+        window.insert(row_of(one, table))
+        window.readings()
+
+    assert values(window) == values(windowed(runs[-10:]))
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_a_window_agrees_with_its_labelled_rows(seed: int) -> None:
     window = windowed(mixed(seed))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Mapping
 from typing import Final, Generic, TypeVar
 
 from otel_reliability.config import Settings
 from otel_reliability.metrics._support.latest_pairs import Distances, LatestPairs
-from otel_reliability.metrics._support.run_group import RunGroup, Totals
+from otel_reliability.metrics._support.run_group import GroupShares, RunGroup, Totals
 from otel_reliability.metrics._support.sums import clamp
 from otel_reliability.metrics.base import (
     DEFAULTS,
@@ -47,7 +47,7 @@ class GroupMetric(Metric, Generic[G]):
     they do not depend on what has passed through.
 
     Input groups depend on all runs of the window, which forms them when it is read, and then passes
-    those that changed to `regroup`. Their sums are kept, and nothing of each.
+    those that changed to `regroup`. What each contributes is kept, and nothing else of it.
     """
 
     __slots__ = ("_changed", "_formed", "_groups", "_rows", "_settings", "_totals")
@@ -64,8 +64,8 @@ class GroupMetric(Metric, Generic[G]):
         self._groups: dict[Hashable, G] = {}
         self._changed: list[G] = []
         self._totals = Totals(self.values)
-        self._formed: Totals | None = None
-        """The sums over the input groups that the window formed; None before it has."""
+        self._formed: GroupShares | None = None
+        """What the input groups contribute that the window formed; None before it has."""
 
     @abstractmethod
     def new_group(self) -> G:
@@ -113,15 +113,14 @@ class GroupMetric(Metric, Generic[G]):
             self._totals.count(group.counted, -1)
             group.changed, group.counted = False, group.share() if group.runs else None
             self._totals.count(group.counted, 1)
-        return self._totals if self._formed is None else self._totals + self._formed
+        return self._totals if self._formed is None else self._totals + self._formed.totals
 
-    def regroup(self, left: Iterable[InputGroup] | None, entered: Iterable[InputGroup]) -> None:
-        if left is None or self._formed is None:
-            self._formed = Totals(self.values)
-        for runs in left or ():
-            self._formed.count(self.input_group(runs).share(), -1)
-        for runs in entered:
-            self._formed.count(self.input_group(runs).share(), 1)
+    def regroup(self, changed: Mapping[int, InputGroup | None]) -> None:
+        if self._formed is None:
+            self._formed = GroupShares(self.values)
+        for number, runs in changed.items():
+            share = None if runs is None else self.input_group(runs).share()
+            self._formed.replace(number, share)
 
     @property
     def left_out(self) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from array import array
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -79,3 +80,49 @@ class Totals:
         found.runs = self.runs + other.runs
         found.left_out = self.left_out + other.left_out
         return found
+
+
+class GroupShares:
+    """Contributions of groups, by the number of each, and their totals.
+
+    They are packed numbers: as objects they would take as much as the rows that they are about.
+    """
+
+    __slots__ = ("_packed", "_values", "totals")
+
+    def __init__(self, values: int) -> None:
+        self.totals = Totals(values)
+        self._values = values
+        self._packed = array("d")
+
+    def replace(self, number: int, share: Share | None) -> None:
+        """Put a contribution in the place of that which the group of this number made."""
+        before = self._share(number)
+        if share != before:
+            self.totals.count(before, -1)
+            self.totals.count(share, 1)
+            self._keep(number, share)
+
+    def _share(self, number: int) -> Share | None:
+        """Return what the group of this number gave; None for a number that no group had."""
+        packed = self._packed[self._place(number)]
+        if not packed or not packed[-2]:
+            return None
+        *values, weight, runs, left_out = packed.tolist()
+        return Share(tuple(values), int(weight), int(runs), int(left_out))
+
+    def _keep(self, number: int, share: Share | None) -> None:
+        place = self._place(number)
+        missing = place.stop - len(self._packed)
+        if missing > 0:
+            self._packed.extend([0.0] * missing)
+        if share is None:
+            packed = [0.0] * (place.stop - place.start)
+        else:
+            packed = [*share.values, share.weight, share.runs, share.left_out]
+        self._packed[place] = array("d", packed)
+
+    def _place(self, number: int) -> slice:
+        """Return where the contribution of a group is: its values, weight, runs, left out."""
+        size = self._values + len(Share._fields) - 1
+        return slice(number * size, (number + 1) * size)
