@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import sys
 from collections.abc import Mapping
@@ -26,6 +27,7 @@ look costs what is alive.
 def main() -> None:
     """Run the command line."""
     gc.set_threshold(*GARBAGE)
+    atexit.register(gc.freeze)  # else the end looks for circles, for a third of a short command
     try:
         from otel_reliability.cli.app import app  # noqa: PLC0415  see EXTRAS
 

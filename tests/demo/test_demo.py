@@ -9,7 +9,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import count
 from pathlib import Path
@@ -18,18 +17,18 @@ from urllib.request import urlopen
 
 import pytest
 
-from otel_reliability.demo.hosting import hosting
+from otel_reliability.demo.hosting import configured, living
 from otel_reliability.demo.replay import RECORDING, Endpoint, Replay
 from otel_reliability.demo.show import CHANGED_AT, CLOSED_AFTER_S, read
 from otel_reliability.model.span import RawSpan
 from otel_reliability.service.service import Service
 from otel_reliability.sources.otlp_json import read_file
-from otel_reliability.testing import SECOND
+from otel_reliability.testing import SECOND, FakeClock
 from tests.demo.fleet import CHANGE, CHARACTERS
 from tests.demo.recording import recorded
 from tests.real.process import untraced
 from tests.real.waiting import until
-from tests.service.running import serving
+from tests.service.running import Running, serving
 
 DEMO = (sys.executable, "-m", "otel_reliability.cli", "demo")
 
@@ -76,30 +75,30 @@ def test_every_agent_has_its_line(once: tuple[subprocess.CompletedProcess[str], 
     assert all(re.search(rf"^{name} .*\d+\s*$", done.stdout, re.MULTILINE) for name in CHARACTERS)
 
 
-def test_the_verdicts_at_the_start_are_those_of_later(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_verdicts_at_the_start_are_those_of_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Whatever part of the recording was repeated last; half a minute lies between two rounds."""
-    hour_ago = time.time_ns() - 3_600 * SECOND
-    ticks = count(hour_ago, 30 * SECOND)
-    paced = SimpleNamespace(time_ns=lambda: next(ticks), monotonic=time.monotonic)
+    clock = FakeClock()
+    ticks = count(clock.wall() - 3_600 * SECOND, 30 * SECOND)
+    paced = SimpleNamespace(time_ns=lambda: next(ticks), monotonic=clock)
     monkeypatch.setattr("otel_reliability.demo.replay.time", paced)
-    with hosting() as service:
-        replay = Replay(Endpoint(f"http://{service.addresses['http']}"))
-        found: list[dict[str, str]] = []
+    service = Service(configured(str(tmp_path)), env={}, clock=clock, wall=clock.wall)
+    found: list[dict[str, str]] = []
+    with living(service):
+        until(lambda: not service.readiness.reasons, "the service to be ready")
+        replay = Replay(Endpoint(f"http://{service.addresses['http']}"), clock)
         for rounds in (replay.opening, 12, 7, 20, 40):
             for _ in range(rounds):
                 replay.round()
             replay.send_late()
-            time.sleep(CLOSED_AFTER_S)  # and on a busy machine some runs close later
-            found.append(until(lambda: told(service, found[:1]), "the verdicts of the start"))
+            clock.advance(CLOSED_AFTER_S)
+            Running(service, clock).writer_came_round()
+            agents = read(f"http://{service.addresses['ui']}")
+            found.append({agent["agent"]: agent["verdict"] for agent in agents})
 
+    assert found == [found[0]] * 5
     assert found[0]["refunds"] == "failing"
-
-
-def told(service: Service, before: list[dict[str, str]]) -> dict[str, str] | None:
-    """The verdict of each agent; None while they are not those of before."""
-    agents = read(f"http://{service.addresses['ui']}")
-    found = {agent["agent"]: agent["verdict"] for agent in agents}
-    return found if found == (before[0] if before else found) else None
 
 
 def test_the_recording_is_that_of_the_fleet(tmp_path: Path) -> None:
