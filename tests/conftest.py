@@ -29,8 +29,10 @@ CI = bool(os.environ.get("CI"))
 os.environ.setdefault(
     "OTEL_RELIABILITY_LOUD", "1"
 )  # errors that hooks keep from a host in production fail the test here
-# The programs that tests start, some of a thousand, find what the first of them has compiled.
+# The programs that tests start, some of a thousand, find what the first of them has compiled; and
+# each worker finds the rewritten assertions of the run before, which take half of the collection.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell starts background commands with SIGINT ignored, and the programs that tests interrupt
     # would inherit that.
