@@ -4,10 +4,12 @@ is loud there).
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import subprocess
 import sys
+import tempfile
 import textwrap
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -46,6 +48,27 @@ def agent(tracer, tools="search reply", name="agent"):
                 pass
 '''
 
+FORKS = """
+import gc, genai_prices.data, genai_prices.data_snapshot, json, Levenshtein, os, signal
+gc.freeze()
+for line in sys.stdin:
+    asked = json.loads(line)
+    child = os.fork()
+    if not child:
+        break
+    _, status = os.waitpid(child, 0)
+    print(os.waitstatus_to_exitcode(status), flush=True)
+else:
+    os._exit(0)
+signal.alarm(asked["patience"])
+for number, name in enumerate(("/dev/null", asked["out"], asked["err"])):
+    os.dup2(os.open(name, os.O_RDWR | os.O_CREAT), number)
+exec(asked["code"])
+"""
+"""After the prelude: for each program that is asked for, a process that has imported what the
+prelude names, and what a run makes load at once; it runs and ends like any other.
+"""
+
 
 class Host(NamedTuple):
     """A host program that has ended."""
@@ -82,32 +105,65 @@ def run_host(
     instrument: bool = False,
     measured: bool = False,
     first: str = "",
+    fresh: bool = False,
 ) -> Host:
     """Run a program to its end, as `python -c`; under `opentelemetry-instrument` if asked. `first`:
-    code before all imports.
+    code before all imports. Unless it is to be a `fresh` process, or more is asked of it, it is
+    forked from one where everything is imported.
 
     A program that is `measured` runs without coverage, which would count our lines and not the
     SDK's.
     """
+    if hasattr(os, "fork") and not (fresh or env or instrument or measured or first):
+        return _forked(textwrap.dedent(code))
     starter = (
         [str(Path(sys.executable).with_name("opentelemetry-instrument"))] if instrument else []
     )
     apart = ("OTEL_", "COV_", "COVERAGE_") if measured else ("OTEL_",)
-    quiet = {
-        key: value
-        for key, value in os.environ.items()
-        if key != LOUD_VARIABLE and not key.startswith(apart)
-    }
     done = subprocess.run(
         [*starter, sys.executable, "-c", first + PRELUDE + textwrap.dedent(code)],
         cwd=PROJECT,
-        env={**quiet, **(env or {})},
+        env={**_quiet(apart), **(env or {})},
         capture_output=True,
         text=True,
         timeout=3_600 if measured else PATIENCE,
         check=False,
     )
     return Host(done.returncode, done.stdout, done.stderr)
+
+
+def _quiet(apart: tuple[str, ...]) -> dict[str, str]:
+    """The environment without what makes us loud, and without variables that begin like these."""
+    return {
+        key: value
+        for key, value in os.environ.items()
+        if key != LOUD_VARIABLE and not key.startswith(apart)
+    }
+
+
+@functools.cache
+def _forking() -> subprocess.Popen[str]:
+    """The process that forks hosts. It ends with the tests: nothing more is written to it."""
+    return subprocess.Popen(
+        [sys.executable, "-c", PRELUDE + FORKS],
+        cwd=PROJECT,
+        env=_quiet(("OTEL_",)),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def _forked(code: str) -> Host:
+    process = _forking()
+    assert process.stdin is not None
+    assert process.stdout is not None
+    with tempfile.TemporaryDirectory() as folder:
+        out, err = Path(folder, "out"), Path(folder, "err")
+        asked = {"code": code, "out": str(out), "err": str(err), "patience": PATIENCE}
+        print(json.dumps(asked), file=process.stdin, flush=True)
+        status = int(process.stdout.readline())
+        return Host(status, out.read_text(), err.read_text())
 
 
 def _points(collection: Mapping[str, Any], name: str) -> list[dict[str, Any]]:

@@ -43,6 +43,17 @@ def test_the_last_collection_has_every_run(setup: str, end: str, code: int) -> N
     assert "otel_reliability" not in host.err
 
 
+@pytest.mark.parametrize("door", DOORS.values(), ids=DOORS)
+def test_metrics_that_were_set_up_last_are_not_collected_before_runs_close(door: str) -> None:
+    """Providers end in the reverse order of their making."""
+    first, *rest = SETUP.format(door=door).strip().splitlines()
+    host = run_host("\n".join([*rest, first, "agent(tracer)"]))
+
+    assert host.code == 0
+    assert host.value("agent.reliability.runs", outcome="completed") == 1
+    assert host.value("otel_reliability.runs.open") == 0
+
+
 def test_a_run_in_the_middle_is_closed_as_it_is(setup: str) -> None:
     host = run_host(
         f"""{setup}
@@ -78,18 +89,18 @@ def test_a_termination_signal_in_the_middle_of_our_work(setup: str) -> None:
     """A handler that shuts everything down while a hook of ours runs on the same thread neither
     hangs nor fails.
 
-    The SDK's own threads wait for the interrupted one, so the handler gives their shutdown half a
-    second in place of 30.
+    The SDK's own threads wait for the interrupted one, so the handler gives their shutdown a
+    tenth of a second in place of 30.
     """
     host = run_host(
         f"""{setup}
 import os, signal
 from opentelemetry.sdk._shared_internal import BatchProcessor
 from otel_reliability.engine import Engine
-BatchProcessor.shutdown.__defaults__ = (500,)
+BatchProcessor.shutdown.__defaults__ = (100,)
 def stop(*_):
     trace.get_tracer_provider().shutdown()
-    metrics.get_meter_provider().shutdown(timeout_millis=500)
+    metrics.get_meter_provider().shutdown(timeout_millis=100)
     sys.exit(7)
 signal.signal(signal.SIGTERM, stop)
 agent(tracer)

@@ -1,13 +1,16 @@
 from __future__ import annotations
 
 import ast
+import functools
 import os
 
 import pytest
 
-from tests.harm.hosts import run_host
+from tests.harm import hosts
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+
+run_host = functools.partial(hosts.run_host, fresh=True)  # what it forks may be at an import
 
 SETUP = """
 import os
@@ -78,7 +81,7 @@ def test_workers_forked_in_advance_each_tell_their_own() -> None:
         f"""{SETUP}
 import atexit
 workers = []
-for number in range(3):
+for number in range(2):
     worker = os.fork()
     if not worker:
         for _ in range(number + 1):
@@ -99,7 +102,7 @@ os._exit(0)
         for point in metric["data"]["data_points"]
         if point["value"]
     ]
-    assert sorted(told) == [("worker-0", 1), ("worker-1", 2), ("worker-2", 3)]
+    assert sorted(told) == [("worker-0", 1), ("worker-1", 2)]
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])
