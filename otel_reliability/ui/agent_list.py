@@ -126,21 +126,24 @@ def _scored(ask: Ask, costs: Mapping[str, float]) -> dict[str, Any]:
 
 
 def top_penalty(ask: Ask, costs: Mapping[str, float]) -> Penalty:
-    """Return the largest penalty, from readings alone; where no part costs a point, what goes wrong
-    beside the score: runs that fail, calls that fail. That the agent fails now precedes it.
+    """Return the largest penalty, from readings alone; where no part costs a point, or there is no
+    score, what goes wrong beside it: runs that fail, calls that fail. That the agent fails now
+    precedes it.
 
     `costs` are the points that each part with data lowers the score by.
 
     >>> from otel_reliability.model.reading import Reading
     >>> readings = {"token_budget_pressure": Reading(0.9, 9), "failed_in_a_row": Reading(0, 9)}
+    >>> readings["score"] = Reading(82.0, 9)
     >>> top_penalty(readings.__getitem__, {"token_budget_pressure": 18.0}).sentence
     'The context window is 90 % full on average.'
     """
     if fails_now(ask):
         return Penalty(None, 0.0, f"Fails now: {in_a_row(ask('failed_in_a_row'))}.")
-    name = max(costs, key=costs.__getitem__, default=None)
+    score = ask("score")
+    name = None if score.value is None else max(costs, key=costs.__getitem__, default=None)
     if name is None:
-        return Penalty(None, 0.0, "Not enough data for any part of the score yet.")
+        return Penalty(None, 0.0, _not_in_the_score(ask) or f"No score: {short(score.note)}.")
     if costs[name] < MIN_POINTS:
         return Penalty(None, costs[name], _not_in_the_score(ask) or _without_loss(costs[name]))
     return Penalty(name, costs[name], short_reason(name, ask))

@@ -34,7 +34,7 @@ from otel_reliability.report.proposal import UnknownLines
 from otel_reliability.report.run_fields import facts_of
 from otel_reliability.report.text import ABSENT, FILTERS, measured
 from otel_reliability.report.view import AgentView, ScoreReason
-from otel_reliability.ui.agent_list import SORTS, AgentList, address, id_of, short
+from otel_reliability.ui.agent_list import SORTS, AgentList, address, id_of
 from otel_reliability.ui.charts import HIGH, curve, pressure_chart
 from otel_reliability.ui.flow import COMMON, Flow, Steps, flow_of
 from otel_reliability.ui.live import comparison, headed, names_of_versions
@@ -407,7 +407,6 @@ _FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
     "sentence": _sentence,
     "unbroken": _unbroken,
     "sessions": partial(sections.sessions, brief=False),
-    "short": short,
     "task_flows": _task_flows,
     "tasks": partial(sections.tasks, brief=False),
     "tier_symbol": SYMBOLS.__getitem__,

@@ -181,13 +181,13 @@ def test_small_penalties_are_not_called_none(points: float, sentence: str) -> No
     assert told(points) == sentence
 
 
-def told(points: float, **beside: float) -> str:
+def told(points: float, **beside: float | None) -> str:
     """What the table says of an agent whose context is 90 % full, which costs these points."""
     name = "token_budget_pressure"
-    readings: dict[str, float | None] = {name: 0.9, "success_rate": None, **beside}
+    readings: dict[str, float | None] = {name: 0.9, "success_rate": None, "score": 80.0, **beside}
     none = ("error_rate", "failed_run_share", "failed_in_a_row", "failed_call_share")
     readings = {**dict.fromkeys(none, 0.0), **readings}
-    asked = {each: Reading(value, 9) for each, value in readings.items()}
+    asked = {each: Reading(value, 9, note="too little data") for each, value in readings.items()}
     return top_penalty(asked.__getitem__, {name: points}).sentence
 
 
@@ -198,6 +198,13 @@ def test_what_goes_wrong_beside_the_score_is_told_where_that_loses_nothing() -> 
     assert told(0.7, failed_call_share=0.4) == "40 % of the tool calls failed."
     assert told(18.0, failed_in_a_row=12.0) == "Fails now: the latest 12 runs failed."
     assert told(0.7, failed_call_share=0.05) == "No part lowers the score by a whole point."
+
+
+def test_what_goes_wrong_is_told_where_there_is_no_score() -> None:
+    assert told(18.0, score=None) == "No score: too little data."
+    assert told(18.0, score=None, error_rate=1.0) == "100 % of 9 runs ended in an error."
+    now = "Fails now: the latest 12 runs failed."
+    assert told(18.0, score=None, failed_in_a_row=12.0) == now
 
 
 def test_perturbed_runs_are_not_among_the_runs_of_a_line() -> None:
