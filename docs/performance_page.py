@@ -35,6 +35,8 @@ HOW: Final = """## Method
   `span_metrics`. It keeps no runs and no windows. Each has a turn of its own, from its first request until it is idle.
 - The memory of an agent is what 20 agents keep above one with as many runs. Templates of alike spans are left out: all agents
   together have 32 MiB of them at most.
+- How Python was compiled matters: Debian's 3.11, compiled with profile-guided optimization, did the whole job in .85 of the time
+  of the one that measures here, which is compiled without (three pairs, 2026-11-29).
 - A bare `ParseFromString` is protobuf's own C parser on the full schema of OTLP; its result is dropped.
 """
 
