@@ -11,7 +11,6 @@ Each call draws from a generator that is seeded by the attempt, so an attempt ca
 
 from __future__ import annotations
 
-import asyncio
 import functools
 import inspect
 import os
@@ -108,6 +107,8 @@ def faulty(tool: Callable[P, R]) -> Callable[P, R]:
         async def calling(*args: P.args, **kwargs: P.kwargs) -> Any:
             kind = draw()
             if kind == "slow":
+                import asyncio  # noqa: PLC0415  most agents need no 30 ms more
+
                 await asyncio.sleep(SLOW_S)
             elif kind is not None:
                 return _failed(kind)
