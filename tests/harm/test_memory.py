@@ -79,7 +79,7 @@ def grown(door: str, collect: str, warm: int, spans: int) -> int:
     ids=["processor, collected", "processor, never collected", "exporter"],
 )
 def test_memory_is_steady(door: str, collect: str) -> None:
-    assert grown(door, collect, 10_000, 15_000) < 6 * 1024 * 1024
+    assert grown(door, collect, 10_000, 7_500) < 3 * 1024 * 1024
 
 
 @pytest.mark.soak

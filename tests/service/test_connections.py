@@ -153,11 +153,7 @@ def test_stalled_calls_of_many_connections_fill_no_limit(
 ) -> None:
     monkeypatch.setattr(receiver, "MAX_CALLS", 200)
     monkeypatch.setattr(receiver, "MAX_CHECKS", 200)
-    with contextlib.ExitStack() as stack:
-        running = stack.enter_context(serving())
-        for _ in range(5):
-            stack.enter_context(stalled(running, method, 100))
-
+    with serving() as running, stalled(running, method, 100, connections=5):
         assert running.call(b"", HEALTH) == SERVING
         if method == HEALTH:
             assert running.call(body_of(run_of())) == b""

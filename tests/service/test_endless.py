@@ -21,15 +21,15 @@ from otel_reliability.testing import agent, tool
 from otel_reliability.ui.live import Histories
 
 AGENTS = 5
-TRACES = 150
+TRACES = 60
 ROUNDS = 4
-MAX_GROWTH: Final = 30_000
+MAX_GROWTH: Final = 12_000
 """Bytes that so many rounds may add: far less than the key of each of their sessions would take."""
 
 
 def test_memory_stays_the_same_when_as_much_is_forgotten_as_arrives() -> None:
     now = 0.0
-    limits = LimitSettings(agents=3 * AGENTS, agent_idle=30.0, sessions=100, closed_ids=1_000)
+    limits = LimitSettings(agents=3 * AGENTS, agent_idle=30.0, sessions=40, closed_ids=400)
     settings = Settings.load(
         {"assembly": {"linger": 1.0, "reopen": 1.0}, "sessions": {"idle": 5.0}}
     )

@@ -2,13 +2,12 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.cli.command_line import call
 from tests.otlp import traces_protobuf
 from tests.real.ports import HOST, free_port
 from tests.real.process import Died
@@ -18,9 +17,6 @@ from tests.service.running import PROTOBUF, run_of
 from tests.service.served import Served, Services
 from tests.telemetry.numbers import otlp_numbers
 from tests.telemetry.receivers import over_grpc, over_http
-
-CLI = (sys.executable, "-m", "otel_reliability.cli")
-
 
 OPEN: dict[str, Any] = {"assembly": {"linger": "1h"}}
 """Runs stay open until the service ends."""
@@ -92,27 +88,18 @@ def test_nothing_of_what_passes_through_is_logged(serve: Services) -> None:
     assert "sesame" not in said
 
 
-def run_cli(*arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*CLI, *arguments],
-        capture_output=True,
-        text=True,
-        env={**os.environ, **env},
-        timeout=60,
-        check=False,
-    )
-
-
-def test_what_is_wrong_ends_it_with_2_before_it_begins(tmp_path: Path) -> None:
+def test_what_is_wrong_ends_it_with_2_before_it_begins(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     file = tmp_path / "service.yaml"
     file.write_text("service: {http: 0.0.0.0:4318}\n")
     for check in ((), ("--check",)):
-        done = run_cli("serve", *check, "--config", str(file))
+        done = call(capsys, "serve", *check, "--config", file)
 
-        assert done.returncode == 2
-        assert done.stdout == ""
-        assert done.stderr.startswith("otel-reliability: service.http: '0.0.0.0:4318' is not safe")
-        assert len(done.stderr.splitlines()) == 1
+        assert done.code == 2
+        assert done.out == ""
+        assert done.err.startswith("otel-reliability: service.http: '0.0.0.0:4318' is not safe")
+        assert len(done.err.splitlines()) == 1
 
 
 def test_an_address_that_is_taken_ends_it_with_2(serve: Services) -> None:
@@ -123,16 +110,18 @@ def test_an_address_that_is_taken_ends_it_with_2(serve: Services) -> None:
     assert send_run(first) == 200
 
 
-def test_settings_that_are_right_are_told(tmp_path: Path) -> None:
+def test_settings_that_are_right_are_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     file = tmp_path / "service.yaml"
     file.write_text(
         "service: {http: 0.0.0.0:4318, allow_public: true}\nwindows: [{name: day, period: 24h}]\n"
     )
-    done = run_cli(
-        "serve", "--check", "--config", str(file), "--set", "change.runs_per_false_alarm=5000"
+    done = call(
+        capsys, "serve", "--check", "--config", file, "--set", "change.runs_per_false_alarm=5000"
     )
 
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "0.0.0.0:4318, other machines too" in done.stdout
-    assert "day (86400 s)" in done.stdout
-    assert "one in 50 days" in done.stdout
+    assert (done.code, done.err) == (0, "")
+    assert "0.0.0.0:4318, other machines too" in done.out
+    assert "day (86400 s)" in done.out
+    assert "one in 50 days" in done.out

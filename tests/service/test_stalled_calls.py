@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any, cast
 
 import grpc
@@ -21,8 +21,10 @@ METHODS = [EXPORT_TRACES, METRICS, HEALTH]
 
 
 @contextmanager
-def stalled(running: Running, method: str, number: int) -> Generator[list[Any]]:
-    """Calls of one connection that have sent their headers and no message."""
+def stalled(
+    running: Running, method: str, number: int, connections: int = 1
+) -> Generator[list[Any]]:
+    """Calls that have sent their headers and no message, so many of each connection."""
     end = threading.Event()
 
     def nothing() -> Iterator[bytes]:
@@ -30,14 +32,17 @@ def stalled(running: Running, method: str, number: int) -> Generator[list[Any]]:
         yield from ()
 
     own_connection = [("grpc.use_local_subchannel_pool", 1)]
-    with grpc.insecure_channel(running.target, options=own_connection) as channel:
-        call: Callable[..., Any] = cast("Any", channel).stream_unary(method).future
-        try:
-            calls = [call(nothing(), timeout=60) for _ in range(number)]
-            time.sleep(0.5)  # their headers arrive before anything else is sent
-            yield calls
-        finally:
-            end.set()
+    calls: list[Any] = []
+    with ExitStack() as open_ones:
+        for _ in range(connections):
+            channel = open_ones.enter_context(
+                grpc.insecure_channel(running.target, options=own_connection)
+            )
+            call: Callable[..., Any] = cast("Any", channel).stream_unary(method).future
+            calls += [call(nothing(), timeout=60) for _ in range(number)]
+        time.sleep(0.5)  # their headers arrive before anything else is sent
+        open_ones.callback(end.set)  # first, for the channels wait for their calls
+        yield calls
 
 
 @pytest.mark.parametrize("method", METHODS)
