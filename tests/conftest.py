@@ -33,6 +33,9 @@ os.environ.setdefault(
 # each worker finds the rewritten assertions of the run before, which take half of the collection.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+# numpy of the workers, and of programs that tests start, computes in the thread that asks: its
+# threads wait busily for products as small as ours, two a worker, on the processors of all.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell starts background commands with SIGINT ignored, and the programs that tests interrupt
     # would inherit that.

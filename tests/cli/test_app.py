@@ -91,7 +91,10 @@ def test_help_loads_no_engine() -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="threads are counted by Linux's /proc")
-def test_numpy_begins_no_threads_and_programs_that_are_started_do_not_inherit_that() -> None:
+def test_numpy_begins_no_threads_and_programs_that_are_started_do_not_inherit_that(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)  # of the tests themselves
     code = (
         "import os\n"
         "from otel_reliability.cli.app import app\n"
