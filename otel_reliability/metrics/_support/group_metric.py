@@ -65,7 +65,7 @@ class GroupMetric(Metric, Generic[G]):
         self._changed: list[G] = []
         self._totals = Totals(self.values)
         self._formed: GroupShares | None = None
-        """What the input groups contribute that the window formed; None before it has."""
+        """Contributions of the input groups that the window formed; None before it has."""
 
     @abstractmethod
     def new_group(self) -> G:
