@@ -122,10 +122,10 @@ def design(samples: Sequence[Sample], without: frozenset[str] = frozenset()) -> 
         for feature in set(_features(sample)):
             if feature.kind not in without:
                 rows_of.setdefault(feature, []).append(at)
-    known = {"success": [one.success is not None for one in samples]}
-    known["ended_in_error"] = [one.ended_in_error is not None for one in samples]
-    of_steps = [one.path is not None for one in samples]
-    everywhere = [True] * len(samples)
+    known = {"success": np.array([one.success is not None for one in samples])}
+    known["ended_in_error"] = np.array([one.ended_in_error is not None for one in samples])
+    of_steps = np.array([one.path is not None for one in samples])
+    everywhere = np.ones(len(samples), dtype=np.bool_)
     found: dict[Feature, Floats] = {}
     for feature, rows in sorted(rows_of.items()):
         is_known = (
@@ -133,7 +133,7 @@ def design(samples: Sequence[Sample], without: frozenset[str] = frozenset()) -> 
             if feature.kind in ORIGINS or feature.kind == "compressed"
             else known.get(feature.kind, of_steps)
         )
-        if support <= len(rows) <= sum(is_known) - support:
+        if support <= len(rows) <= np.count_nonzero(is_known) - support:
             column = np.where(is_known, 0.0, np.nan)
             column[rows] = 1.0
             found[feature] = column

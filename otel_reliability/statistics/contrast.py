@@ -106,14 +106,15 @@ def deals(
     found = np.empty((most, len(groups)))
     for alike in _alike(np.split(order, bounds), swap=swap):
         widest = len(alike[-1])
-        labels = np.array([np.resize(groups[block], widest) for block in alike])
+        places = np.arange(widest)
+        labels = groups[[block.take(places, mode="wrap") for block in alike]]
         picked = np.broadcast_to(labels, (most, *labels.shape))
         if len(alike) > 1:
-            picked = labels[rng.random((most, len(alike))).argsort(axis=1)]
+            picked = labels.take(rng.random((most, len(alike))).argsort(axis=1), axis=0)
         if widest > 1:
             picked = rng.permuted(picked, axis=2)
-        for at, block in enumerate(alike):
-            found[:, block] = picked[:, at, : len(block)]
+        inside = places < np.array([[len(block)] for block in alike])
+        found[:, np.concatenate(alike)] = picked[:, inside]
     return found
 
 

@@ -49,6 +49,6 @@ def paired_p(
 
 def mean_ranks(values: Floats) -> Floats:
     """Return the ranks, from 1; equal values share the mean of theirs."""
-    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
-    last = np.cumsum(counts)
-    return (last - (counts - 1) / 2)[inverse]
+    ordered = np.sort(values)
+    smaller = ordered.searchsorted(values, "left")
+    return (smaller + ordered.searchsorted(values, "right") + 1) / 2
