@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -103,6 +104,7 @@ def test_the_latest_runs_are_kept() -> None:
     ]
 
 
+@cache
 def main_agent(file: Path) -> list[Sample]:
     runs: list[Run] = []
     recording = Recording(final=runs.extend)
