@@ -26,7 +26,7 @@ def killed(state: Path, kills: int, seed: int) -> list[bytes]:
         with clients_of(victim) as clients:
             for number in range(kills):
                 until(victim.listens, "the service to listen", pause=0.01)
-                time.sleep(when.uniform(0.0, 0.05) if number % 3 == 2 else when.uniform(0.1, 1.2))
+                time.sleep(when.uniform(0.0, 0.05) if number % 3 == 2 else when.uniform(0.1, 0.5))
                 victim.kill()
                 victim.start()
             until(victim.listens, "the service to listen")
@@ -53,8 +53,8 @@ def died(state: Path, moments: list[tuple[str, int]]) -> list[bytes]:
 
 
 def times_of(moment: str) -> int:
-    """How often a moment is reached before the service dies: a save once a second, so the second
-    is the first with something before it.
+    """How often a moment is reached before the service dies: the second save is the first with
+    something before it.
     """
     if moment in RARE:
         return 1
