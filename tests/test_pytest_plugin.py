@@ -87,8 +87,15 @@ TWO_TESTS = """
 """
 
 
+WITHOUT = [
+    f"-pno:{name}"
+    for name in ("randomly", "hypothesispytest", "anyio", "pytest_cov", "cacheprovider")
+]
+"""Plugins of others, which take half of the time of a small suite to load."""
+
+
 def passed(pytester: pytest.Pytester, *options: str) -> int:
-    result = pytester.runpytest_subprocess("-p", "no:randomly", "-p", "no:cacheprovider", *options)
+    result = pytester.runpytest_subprocess(*WITHOUT, *options)
     outcomes = result.parseoutcomes()
     assert set(outcomes) == {"passed"}, result.stdout.str()
     return outcomes["passed"]

@@ -9,6 +9,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from tests.test_pytest_plugin import WITHOUT
+
 SUITE = """
 import itertools
 import pytest
@@ -63,7 +65,7 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         suite = SUITE.replace("ARGUMENTS", arguments).replace("BODY", body)
         (folder / f"test_suite_{at}.py").write_text(suite.replace("_AT", f"_{at}"))
     results = folder / "results.xml"
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:randomly", "--strict-markers"]
+    command = [sys.executable, "-m", "pytest", "-q", *WITHOUT, "--strict-markers"]
     subprocess.run(
         [*command, f"--junitxml={results}"], cwd=folder, capture_output=True, check=False
     )
@@ -102,7 +104,10 @@ def test_costs_of_a_marked_test_are_bounded(tmp_path: Path, cost: str, expected:
     suite.write_text(PRICED.replace("COST", cost))
 
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "--otel-reliability-max-cost", "1.5", suite],
+        [
+            *(sys.executable, "-m", "pytest", "-q", *WITHOUT),
+            *("--otel-reliability-max-cost", "1.5", suite),
+        ],
         cwd=tmp_path,
         capture_output=True,
         text=True,
