@@ -136,10 +136,7 @@ def test_captures_tell_the_same(tmp_path: Path, capture: Path) -> None:
     assert early == _held(files)
 
 
-@settings(
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-    max_examples=40,
-)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(st.data())
 def test_no_telemetry_tells_anything_else(tmp_path: Path, data: st.DataObject) -> None:
     case = data.draw(cases(hostile=data.draw(st.booleans())))
