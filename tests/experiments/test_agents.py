@@ -236,7 +236,7 @@ def test_report_shows_the_robustness_of_an_agent_behind_the_http_proxy(
     agent.write_text(CLIENT)
     tasks.write_text(json.dumps({"id": "a", "input": "x", "expect": "tools/call"}))
     address = f"{HOST}:{free_port()}"
-    options = ("--out", out, "--name", "client", "--jobs", "1", "--repeat", "4")
+    options = ("--out", out, "--name", "client", "--jobs", "1", "--repeat", "3")
     faults = ("--fault", "tools:0.5", "--fault-kind", "error")
     with mcp_server() as url:
         proxy = ("-m", "otel_reliability.cli", "fault-proxy", "--url", url, "--listen", address)

@@ -234,7 +234,7 @@ def test_agent_in_javascript_with_an_mcp_server_behind_the_proxy(
     client.write_text(NODE_CLIENT)
     tasks.write_text(json.dumps({"id": "a", "input": "x", "expect": "fine"}))
     out = ("--out", tmp_path / "out.jsonl", "--name", "client", "--jobs", "2")
-    faults = ("--fault", "tools:0.5", "--fault-kind", "error", "--repeat", "4")
+    faults = ("--fault", "tools:0.5", "--fault-kind", "error", "--repeat", "3")
     agent = ("node", client, sys.executable, server, tries)
 
     done = call(capsys, "experiment", tasks, *out, *faults, "--", *map(str, agent))
