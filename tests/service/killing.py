@@ -5,6 +5,7 @@ to it meanwhile.
 from __future__ import annotations
 
 import multiprocessing
+import shutil
 import signal
 import socket
 import threading
@@ -26,7 +27,7 @@ from tests.real.ports import HOST, free_port
 from tests.real.web import ask
 from tests.service import keeping
 from tests.service.dying import serve
-from tests.service.keeping import Kept
+from tests.service.keeping import Kept, Look
 from tests.service.running import PROTOBUF, body_of, run_of
 
 _FORK_SERVER = multiprocessing.get_context("forkserver")
@@ -139,22 +140,29 @@ def clients_of(victim: Victim) -> Generator[list[Client]]:
 
 
 def check(state: Path, acknowledged: list[bytes], twin_path: Path) -> None:
-    """Open what is on disk, send everything twice again, and hold it against a twin that nobody
-    killed and that got it once.
+    """Open what is on disk, and hold it against a twin that nobody killed and that got everything
+    once: as it is, and when all of it is sent twice again.
     """
-    twin, kept = (Kept(path, FakeClock(1e6), SETTINGS) for path in (twin_path, state))
+    as_it_is = Path(shutil.copytree(state, twin_path.with_name("as-it-is")))
+    twin, kept, again = (
+        Kept(path, FakeClock(1e6), SETTINGS) for path in (twin_path, as_it_is, state)
+    )
     decode = Decoder(twin.engine.reader)
     for body in acknowledged:
         assert twin.take(decode(OtlpSignal.TRACES, Encoding.PROTOBUF, body))
     for body in (*acknowledged, *acknowledged):
-        assert kept.take(decode(OtlpSignal.TRACES, Encoding.PROTOBUF, body))
-    for one in (twin, kept):
+        assert again.take(decode(OtlpSignal.TRACES, Encoding.PROTOBUF, body))
+    for one in (twin, kept, again):
         one.finalize()
         one.engine.flush(CloseReason.SHUTDOWN)
-    found = kept.look()
     meant = twin.look()
 
     assert not list(state.glob("*.damaged-*"))
+    for found in (kept.look(), again.look()):
+        _agree(found, meant)
+
+
+def _agree(found: Look, meant: Look) -> None:
     assert found.open_runs == 0
     assert found.windows == meant.windows
     runs = [
