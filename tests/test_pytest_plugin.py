@@ -91,7 +91,7 @@ WITHOUT = [
     f"-pno:{name}"
     for name in ("randomly", "hypothesispytest", "anyio", "pytest_cov", "cacheprovider")
 ]
-"""Plugins of others, which take half of the time of a small suite to load."""
+"""Plugins of others, which take a third of the time of a small suite."""
 
 
 def passed(pytester: pytest.Pytester, *options: str) -> int:
