@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from typing import Final, TypeAlias
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from otel_reliability.assembly.span_tree import NONE, SpanTree
-from otel_reliability.assembly.steps import ModelSpan, Step
+from otel_reliability.assembly.steps import ModelSpan, Step, with_whole_input
 from otel_reliability.model.span import (
     PAUSED,
     AgentSpan,
@@ -20,7 +19,6 @@ from otel_reliability.model.span import (
     ModelFacts,
     RejectionFacts,
     Resource,
-    Tokens,
     ToolFacts,
 )
 
@@ -35,8 +33,6 @@ _OTHER = Kind.OTHER
 _COMPRESSION = Kind.COMPRESSION
 _CHAIN = Kind.CHAIN
 _NO_MODEL: Final = ModelFacts()
-_NO_TOKENS: Final = Tokens()
-"""Tokens of a call that reports none, or 0: no call has an empty input."""
 NO_RANK: Final = 1_000
 """The rank of no session: worse than any."""
 
@@ -124,8 +120,8 @@ class Gathered(Struct, eq=False):
         facts = span.facts
         if type(facts) is not ModelFacts:
             facts = _NO_MODEL
-        elif facts.tokens.input == 0 or facts.cached is not None:
-            facts = _with_whole_input(facts)
+        elif facts.tokens.input == 0 or facts.cached is not None or facts.cache_written is not None:
+            facts = with_whole_input(facts)
         self.models.append(ModelSpan(i, facts))
         response = facts.response_id
         if response is not None:
@@ -194,21 +190,6 @@ class Gathered(Struct, eq=False):
                 )
         elif type(facts) is ToolFacts:
             self.has_tool_spans = True
-
-
-def _with_whole_input(facts: ModelFacts) -> ModelFacts:
-    """Return a model call with what it used. No call has an empty input: 0 says that none was
-    reported. Of Claude the input may leave out what was read from the cache: where that is more.
-    """
-    given = facts.tokens.input
-    cached = facts.cached
-    name = (facts.model or facts.request_model or "").lower()
-    if given is not None and cached is not None and cached > given and "claude" in name:
-        whole = given + cached + (facts.cache_written or 0)
-        return replace(facts, tokens=Tokens(whole, facts.tokens.output))
-    if given == 0 and not facts.tokens.output:
-        return replace(facts, tokens=_NO_TOKENS)
-    return facts
 
 
 def _call_order(call: Call) -> tuple[str, str]:

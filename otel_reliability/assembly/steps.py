@@ -469,8 +469,25 @@ def _in_cycles(calls: Sequence[Same]) -> set[int]:
 
 
 _NO_TOKENS: Final = Tokens()
+"""Tokens of a call that reports none, or 0: no call has an empty input."""
 _NEAR = 4
 """Siblings that a model call is compared with."""
+
+
+def with_whole_input(facts: ModelFacts) -> ModelFacts:
+    """Return a model call with what it used. No call has an empty input: 0 says that none was
+    reported. The input that some report is what the cache did not hold, as Anthropic and Bedrock
+    count it: where it is less than what was read from the cache and written to it.
+    """
+    given = facts.tokens.input
+    if given is None:
+        return facts
+    cached = (facts.cached or 0) + (facts.cache_written or 0)
+    if cached > given:
+        return replace(facts, tokens=Tokens(given + cached, facts.tokens.output))
+    if given == 0 and not facts.tokens.output:
+        return replace(facts, tokens=_NO_TOKENS)
+    return facts
 
 
 def models_once(tree: SpanTree, items: list[ModelSpan]) -> list[ModelSpan]:
@@ -508,11 +525,13 @@ def _completed(one: ModelSpan, inner: Sequence[ModelFacts]) -> ModelSpan:
 
 
 def _with_inner(outer: ModelFacts, inner: Sequence[ModelFacts]) -> ModelFacts:
-    """Field by field the outer's value, else that of the inner ones (tokens: their sum)."""
+    """Field by field the outer's value, else that of the inner ones (tokens: their sum). What only
+    the inner ones know of the cache says whether the outer's input is the whole.
+    """
     merged = asdict(outer)
     for one in inner:
         merged = {field: merged[field] or other for field, other in asdict(one).items()}
-    return replace(
+    whole = replace(
         ModelFacts(**merged),
         tokens=Tokens(
             outer.tokens.input
@@ -529,6 +548,7 @@ def _with_inner(outer: ModelFacts, inner: Sequence[ModelFacts]) -> ModelFacts:
         if outer.cache_written is None
         else outer.cache_written,
     )
+    return with_whole_input(whole)
 
 
 def _cost_of(outer: ModelFacts, inner: Sequence[ModelFacts]) -> float | None:

@@ -241,7 +241,7 @@ PRICED = ModelFacts("gpt-4o", tokens=Tokens(1_000_000, 100_000), provider="opena
         (PRICED, 2.5 + 1.0),
         (replace(PRICED, cost=9.0), 9.0),
         (replace(PRICED, cached=800_000), 0.5 + 1.0 + 1.0),
-        (replace(PRICED, cached=2_000_000), None),
+        (replace(PRICED, cached=2_000_000), 2.5 + 2.5 + 1.0),  # beside the input
         (replace(PRICED, tokens=Tokens(1_000_000, None)), None),
         (replace(PRICED, tokens=Tokens()), None),
         (replace(PRICED, model=None), None),
@@ -297,16 +297,29 @@ def test_a_call_that_reports_no_input_at_all_reports_no_tokens() -> None:
 
 
 @pytest.mark.parametrize(
-    ("cached", "written", "whole"), [(1_000, 100, 1_120), (1_000, None, 1_020), (20, 100, 20)]
+    ("cached", "written", "whole"),
+    [(1_000, 100, 1_120), (1_000, None, 1_020), (None, 100, 120), (15, 5, 20), (20, None, 20)],
 )
 def test_input_that_leaves_out_what_the_cache_held(
-    cached: int, written: int | None, whole: int
+    cached: int | None, written: int | None, whole: int
 ) -> None:
-    """Anthropic's own count, as older instrumentations pass it on."""
-    facts = ModelFacts("claude", tokens=Tokens(20, 7), cached=cached, cache_written=written)
+    """The count of Anthropic and Bedrock, as instrumentations pass it on, of any model."""
+    facts = ModelFacts("nova-pro", tokens=Tokens(20, 7), cached=cached, cache_written=written)
     run = run_of(agent(1), asking(facts, 2, 1))
 
     assert (run.input_tokens, run.model_calls[0].cached_tokens) == (whole, cached)
+
+
+def test_one_of_two_layers_of_a_call_may_not_know_of_the_cache() -> None:
+    """A framework's span around that of the provider's client."""
+    blind = ModelFacts(tokens=Tokens(20, 7))
+    knows = ModelFacts(tokens=Tokens(1_020, 7), cached=1_000)
+
+    def inputs(outer: ModelFacts, inner: ModelFacts) -> list[int | None]:
+        calls = asking(outer, 2, 1, end=9), asking(inner, 3, 2, start=1, end=8)
+        return [call.input_tokens for call in run_of(agent(1, end=9), *calls).model_calls]
+
+    assert inputs(blind, knows) == inputs(knows, blind) == [1_020]
 
 
 def answered(number: int, start: float, response: str) -> AgentSpan:
