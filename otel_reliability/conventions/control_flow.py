@@ -103,7 +103,8 @@ _CANCELLING: Final = re.compile(
     r"|a task was cancell?ed"
     r"|the user aborted a request|signal is aborted without reason|request was aborted"
     r"|all fibers interrupted without errors|1 cancelled: .*"
-    r"|cancelled: (cancelled on client|io\.grpc.*)"
+    r"|(?-i:CANCELLED(: .*)?)"  # io.grpc, whose messages begin with the status
+    r"|status\(statuscode=\W?cancelled\b.*"  # gRPC for .NET
     r"|cancelled by cancel scope .*"  # anyio
     r"|.*\bstatuscode\.cancelled\b.*"  # gRPC
     r"|(activity|(child )?workflow|task( \w+)?|job)( execution)? (was )?cancell?ed"

@@ -172,6 +172,14 @@ def test_a_cancelled_run_has_no_failed_call_and_is_no_failure() -> None:
             Outcome.CANCELLED,
         ),
         ("Error", "1 CANCELLED: Call cancelled", Outcome.CANCELLED),
+        ("io.grpc.StatusRuntimeException", "CANCELLED: client cancelled", Outcome.CANCELLED),
+        ("io.grpc.StatusRuntimeException", "DEADLINE_EXCEEDED: after 9.9s", Outcome.FAILURE),
+        ("ValueError", "Cancelled: the order was sent", Outcome.FAILURE),
+        (
+            "Grpc.Core.RpcException",
+            'Status(StatusCode="Cancelled", Detail="Call canceled by the client.")',
+            Outcome.CANCELLED,
+        ),
         (
             "grpc.aio._call.AioRpcError",
             "<AioRpcError of RPC that terminated with:\n\tstatus = StatusCode.CANCELLED\n>",

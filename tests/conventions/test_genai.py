@@ -602,6 +602,30 @@ def test_a_run_of_an_agent_that_azure_keeps() -> None:
     assert (found.key.agent, found.path, found.tokens) == ("desk", ("lookup",), 107)
 
 
+@pytest.mark.parametrize(
+    ("status", "outcome"),
+    [
+        ("completed", Outcome.COMPLETED),
+        ("failed", Outcome.FAILURE),
+        ("expired", Outcome.FAILURE),
+        ("incomplete", Outcome.FAILURE),
+        ("requires_action", Outcome.PAUSED),
+        ("cancelled", Outcome.CANCELLED),
+    ],
+)
+def test_a_run_that_azure_keeps_says_how_it_stands(status: str, outcome: Outcome) -> None:
+    """Its span only asked for it, and ended well."""
+    asked = span(
+        attributes={
+            "gen_ai.operation.name": "process_thread_run",
+            "gen_ai.agent.name": "desk",
+            "gen_ai.thread.run.status": status,
+        }
+    )
+    (found,) = rebuilt(asked)
+    assert found.outcome is outcome
+
+
 @pytest.mark.parametrize("said", ["undefined", "unknown", "00000000-0000-0000-0000-000000000000"])
 def test_an_id_that_says_that_there_is_none_is_no_conversation(said: str) -> None:
     attributes = {

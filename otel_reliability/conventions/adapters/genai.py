@@ -163,6 +163,8 @@ COMPACTED: Final = "gen_ai.conversation.compacted"
 FETCH: Final = "fetch_response"
 """The operation that asks for the response of a model call made in the background."""
 RESPONSE_STATUS: Final = "gen_ai.response.status"
+THREAD_RUN_STATUS: Final = "gen_ai.thread.run.status"
+"""How a run of an agent that Azure AI Foundry keeps stands at the end of its span."""
 UNFINISHED: Final = frozenset({"queued", "in_progress"})
 NO_STEPS: Final = frozenset(
     {
@@ -213,6 +215,8 @@ TOOL_WORDS: Final = frozenset(
 )
 """Finish reasons of a model that asked for tools."""
 FAILED_WORDS: Final = frozenset({"error", "failed"})
+FAILED_RUNS: Final = frozenset({"failed", "expired"})
+"""States of a run that Azure keeps which are failures, whatever its span says."""
 
 MERGED_TOOLS: Final = frozenset({"(merged tools)", "(merged)"})
 FINISH_TOOL: Final = "final_answer"
@@ -263,6 +267,7 @@ class GenAI(Convention):
         RESPONSE_MODEL,
         RESPONSE_ID,
         RESPONSE_STATUS,
+        THREAD_RUN_STATUS,
         COMPACTED,
         FINISH_REASONS,
         OLD_FINISH_REASON,
@@ -415,16 +420,19 @@ def agent(span: SpanView, **other: Any) -> Answer:
     another way.
     """
     reasons = finish_reasons(span)
+    status = values.text(span.get(THREAD_RUN_STATUS))
     named = values.first(span, (AGENT_NAME, OLD_AGENT_NAME), values.name)
     facts = InvocationFacts(
         name=named,
         fallback_name=_called(span) if named is None else None,
         tokens=own_tokens(span, AGGREGATED_INPUT, AGGREGATED_OUTPUT),
-        limit_reached=not LIMIT_WORDS.isdisjoint(reasons),
+        limit_reached=not LIMIT_WORDS.isdisjoint(reasons) or status == "incomplete",
         emits_no_tools=span.scope in NO_TOOL_SPANS,
-        stopped=PAUSED if any(key in span for key in PENDING_TOOLS) else stopped_by(reasons),
+        stopped=PAUSED
+        if any(key in span for key in PENDING_TOOLS)
+        else stopped_by((*reasons, status or "")),
     )
-    return Answer(Kind.AGENT, replace(facts, **other))
+    return Answer(Kind.AGENT, replace(facts, **other), True if status in FAILED_RUNS else None)
 
 
 def _called(span: SpanView) -> str | None:
