@@ -41,6 +41,7 @@ _REPR_FAILED: Final = re.compile(r"""\bstatus=['"]error['"]""")
 _ERROR: Final = re.compile(
     r"""[\s"'<\[(*]*(?:[\w.]*?(?P<type>Error|Exception)\b"""
     r"""|(?P<word>(?i:error|exception|traceback|failed|failure|fatal|invalid"""
+    r"""|an error (?:has )?occurred|(?:i )?encountered an error|there was an error"""
     r"""|unable to|cannot|could not|not found|permission denied|access denied"""
     r"""|timed out|timeout))\b)"""
 )

@@ -688,6 +688,24 @@ def test_a_span_may_name_its_agent_only_by_its_own_name(name: str, agent: str | 
     assert invocation(span(name=name, attributes=attributes)).fallback_name == agent
 
 
+@pytest.mark.parametrize(
+    ("agent_id", "agent"),
+    [
+        ("trip-planner", "trip-planner"),
+        ("asst_9x7Kd2", None),
+        ("0d27ee01-4866-4a9b-989c-3ecf31ed47aa", None),
+        ("VkyRtbWqLsPzmXcNdJfGhTaEu", None),
+    ],
+)
+def test_an_id_made_of_words_names_an_agent_that_has_no_name(
+    agent_id: str, agent: str | None
+) -> None:
+    """As older releases of Koog give it, whose spans are named after the run."""
+    attributes = {OPERATION: "invoke_agent", "gen_ai.agent.id": agent_id}
+    found = run(span(name="run.7", attributes=attributes))
+    assert found.key.agent == (agent or found.key.service_name)
+
+
 def test_the_question_whether_to_call_a_tool_is_no_call() -> None:
     """Cloudflare's agents give it the span of a tool, and another one below for its state."""
     asks = {**TOOL, "cloudflare.agents.operation.name": "tool.approval"}

@@ -46,9 +46,8 @@ def asked(name: str) -> dict[str, Any]:
 
 
 def test_containers_and_agents() -> None:
-    assert (
-        invocation(span(name="haystack.pipeline.run", scope="haystack"), Kind.WORKFLOW).name is None
-    )
+    for name in ("haystack.pipeline.run", "haystack.async_pipeline.run"):
+        assert invocation(span(name=name, scope="haystack"), Kind.WORKFLOW).name is None
     assert invocation(span(name="haystack.agent.run", scope="haystack")).name is None
     assert invocation(component("Agent", name="support_agent")).name == "support_agent"
     assert read(component("InMemoryBM25Retriever")).kind is Kind.RETRIEVAL

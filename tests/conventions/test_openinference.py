@@ -542,6 +542,21 @@ def test_a_call_of_openai_agents_that_waits_or_was_refused_is_no_step() -> None:
     assert read(refused).facts == RejectionFacts()
 
 
+@pytest.mark.parametrize(
+    ("framework", "path"), [("openai_agents", ()), ("langchain", ()), ("crewai", ("pay",))]
+)
+def test_a_call_asked_for_last_is_not_executed_where_each_that_is_has_a_span(
+    framework: str, path: tuple[str, ...]
+) -> None:
+    """It waits for a person: the graph ends well. Or it is an answer in the form of a call."""
+    asked = {CALL_KEY.format(0, 0) + "function.name": "pay", CALL_KEY.format(0, 0) + "id": "c1"}
+    found = run(
+        span(1, attributes={KIND: "AGENT", "agent.name": "desk"}, end=9, scope=SCOPE + framework),
+        span(2, 1, attributes={KIND: "LLM", **asked}, start=1, end=2, scope=SCOPE + framework),
+    )
+    assert (found.path, found.tools is Tools.OBSERVED) == (path, not path)
+
+
 def converted(kind: str, name: str, number: int, parent: int | None, **facts: Any) -> RawSpan:
     """A span of Mastra, as its exporter to Arize converts it."""
     told = {key.replace("__", "."): value for key, value in facts.items()}

@@ -47,6 +47,7 @@ OPERATION: Final = "gen_ai.operation.name"
 SYSTEM: Final = "gen_ai.system"
 AGENT_NAME: Final = "gen_ai.agent.name"
 OLD_AGENT_NAME: Final = "agent_name"
+AGENT_ID: Final = "gen_ai.agent.id"
 WORKFLOW_NAME: Final = "gen_ai.workflow.name"
 TOOL_NAME: Final = "gen_ai.tool.name"
 CALL_ID: Final = "gen_ai.tool.call.id"
@@ -164,7 +165,7 @@ FETCH: Final = "fetch_response"
 """The operation that asks for the response of a model call made in the background."""
 RESPONSE_STATUS: Final = "gen_ai.response.status"
 THREAD_RUN_STATUS: Final = "gen_ai.thread.run.status"
-"""How a run of an agent that Azure AI Foundry keeps stands at the end of its span."""
+"""State, at the end of its span, of a run of an agent that Azure AI Foundry keeps."""
 UNFINISHED: Final = frozenset({"queued", "in_progress"})
 NO_STEPS: Final = frozenset(
     {
@@ -200,6 +201,8 @@ transparent.)
 MEMORY_IDS: Final = ("gen_ai.memory.store.id", "gen_ai.memory.record.id")
 
 _WORD_BREAK: Final = re.compile(r"[.\s-]")
+_WORDS: Final = re.compile(r"[A-Za-z]{2,24}([ ._-][A-Za-z]{1,24})*")
+"""Ids that people give; those with digits may be new in each run."""
 LIMIT_WORDS: Final = frozenset({"max_steps", "max_turns", "max_iterations", "length"})
 """Finish reasons of an agent that say it was stopped by a limit (never read from a model call)."""
 STOP_WORDS: Final = {
@@ -244,7 +247,9 @@ in its words, or was called before the span ended.
 
 
 VERCEL: Final = frozenset({"ai", "gen_ai"})
-"""Scopes of the Vercel AI SDK from 7 on: it makes a span of every call that it executes."""
+"""Scopes of the Vercel AI SDK from 7 on."""
+EMITS_TOOLS: Final = VERCEL | {"opentelemetry.instrumentation.genai.langchain"}
+"""Scopes that make a span of every call that is executed."""
 
 
 class GenAI(Convention):
@@ -256,6 +261,7 @@ class GenAI(Convention):
     finish = (FINISH_REASONS, OLD_FINISH_REASON)
     plain = (
         AGENT_NAME,
+        AGENT_ID,
         WORKFLOW_NAME,
         CALL_ID,
         *TOOL_STATUS,
@@ -437,12 +443,20 @@ def agent(span: SpanView, **other: Any) -> Answer:
 
 def _called(span: SpanView) -> str | None:
     """Return the agent that a span without its name invokes, by the name of the span: as Koog names
-    it, which has ids of agents only. That may be the model (Vercel).
+    it, which has ids of agents only. That may be the model (Vercel). Older releases of Koog name
+    the run there: then the id names the agent, where it is made of words.
     """
-    if span.scope in VERCEL or not span.name.startswith(INVOKE_AGENT):
+    if span.scope in VERCEL:
         return None
+    if not span.name.startswith(INVOKE_AGENT):
+        return span.found_in(AGENT_ID, _named_by_id)
     called = values.name(span.name[len(INVOKE_AGENT) :])
     return None if called == values.text(span.get(REQUEST_MODEL)) else called
+
+
+def _named_by_id(agent_id: object) -> str | None:
+    named = values.name(agent_id)
+    return named if named is not None and _WORDS.fullmatch(named) else None
 
 
 def stopped_by(reasons: Iterable[str]) -> str | None:
@@ -521,7 +535,7 @@ def model(span: SpanView, **other: Any) -> Answer:
         cost=own(values.amount, *COSTS),
         response_id=own(values.text, RESPONSE_ID),
         emits_no_tools=span.scope in NO_TOOL_SPANS,
-        emits_tools=span.scope in VERCEL,
+        emits_tools=span.scope in EMITS_TOOLS,
         compressions=compacted(span),
         provider=provider(span),
         cached=own(values.integer, *CACHED_TOKENS),

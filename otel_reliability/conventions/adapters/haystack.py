@@ -43,6 +43,7 @@ STEP_TOOL: Final = "haystack.agent.step.tool"
 STEP_TOOL_INPUT: Final = STEP_TOOL + ".input"
 STEP_TOOL_OUTPUT: Final = STEP_TOOL + ".output"
 TOOL_NAME: Final = "haystack.tool.name"
+PIPELINES: Final = ("haystack.pipeline.run", "haystack.async_pipeline.run")
 ERROR: Final = "error"
 
 
@@ -60,7 +61,7 @@ class Haystack(Convention):
         """Read by span name and component type. `haystack.agent.run` is the agent again, unnamed:
         the same invocation.
         """
-        if span.name == "haystack.pipeline.run":
+        if span.name in PIPELINES:
             return Answer(Kind.WORKFLOW, InvocationFacts())
         if span.name == "haystack.agent.run":
             return Answer(Kind.AGENT, InvocationFacts())

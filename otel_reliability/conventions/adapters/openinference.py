@@ -321,6 +321,7 @@ def _model(span: SpanView) -> Answer:
         tokens=Tokens() if overwritten else usage(span),
         asked_for_tools=genai.asks_for_tools(finish),
         calls=_message_calls(span),
+        emits_tools=_is_of(span, "openai_agents", "langchain"),
         context_limit=genai.context_limit(span),
         cost=own(values.amount, *((COST,) if COST in span else genai.COSTS)),
         provider=values.text(span.get(PROVIDER)) or genai.provider(span),
