@@ -97,6 +97,10 @@ Fingerprints: TypeAlias = tuple[tuple[str, str], ...]
 _Fingerprinted: TypeAlias = tuple[frozenset[Sender], frozenset[Traits], frozenset[str]]
 _AGENT = Kind.AGENT
 _COMPRESSION: Final = Kind.COMPRESSION
+RESPONSE_ID: Final = "resp_"
+"""Start of the ids that OpenAI gives to responses. As the id of a conversation, as the Agent
+Framework writes it, such a one is the response that the run continues: another one in each turn.
+"""
 NO_CONVERSATIONS: Final = frozenset(
     {
         *("undefined", "unknown", "none", "N/A", "n/a", "NaN", "nan", "0", "-"),
@@ -241,6 +245,10 @@ class RunBuilder:
         if tools is not Tools.UNOBSERVABLE:
             path = self._path(draft, steps, models)
         session = _session(draft)
+        continues = _continued(models)
+        if session is not None and session.startswith(RESPONSE_ID):
+            continues = continues or session
+            session = None
         trace_id = first.trace_id
         root_id = first.span_id if implicit is None else implicit.span_id_in(trace_id)
         if self._reported:
@@ -304,7 +312,7 @@ class RunBuilder:
             last_response=next(
                 (id_ for one in reversed(models) if (id_ := one.facts.response_id)), None
             ),
-            previous_response=_continued(models),
+            previous_response=continues,
         )
 
     def _key(self, agent: str | None, span: AgentSpan) -> AgentKey:

@@ -167,6 +167,16 @@ def test_the_attribute_is_read() -> None:
     assert [run.session_id for run in found] == ["resp_1", "resp_1"]
 
 
+def test_the_id_of_a_response_is_no_conversation_but_what_a_turn_continues() -> None:
+    """The Agent Framework writes the one before in the place of a conversation's id."""
+    first = turn(1, "resp_1")
+    second = turn(2, "resp_2", session=Session(0, "resp_1"))
+    third = turn(3, "resp_3", session=Session(0, "resp_2"))
+
+    found = rebuilt(*first, *second, *third)
+    assert [run.session_id for run in found] == ["resp_1"] * 3
+
+
 def test_ids_that_many_turns_have_cost_no_more_with_each() -> None:
     """A mock that answers with two ids in turns makes circles of all runs."""
     chains = response_chains.ResponseChains(lambda _trace, _run: None)
