@@ -54,6 +54,24 @@ def test_kinds_and_names() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("scope", "path"), [(LANGCHAIN, ()), (OPENAI_AGENTS, ()), ("my.loop", ("pay",))]
+)
+def test_a_call_asked_for_last_is_not_executed_where_each_that_is_has_a_span(
+    scope: str, path: tuple[str, ...]
+) -> None:
+    asked = {
+        "llm.request.type": "chat",
+        "gen_ai.completion.0.finish_reason": "tool_calls",
+        "gen_ai.completion.0.tool_calls.0.name": "pay",
+    }
+    found = run(
+        span(1, attributes={KIND: "agent", NAME: "desk"}, end=9, scope=scope),
+        span(2, 1, attributes=asked, start=1, end=2, scope=scope),
+    )
+    assert found.path == path
+
+
 def test_sessions_stand_in_association_properties() -> None:
     prefix = "traceloop.association.properties."
     found = read(

@@ -248,7 +248,11 @@ in its words, or was called before the span ended.
 
 VERCEL: Final = frozenset({"ai", "gen_ai"})
 """Scopes of the Vercel AI SDK from 7 on."""
-EMITS_TOOLS: Final = VERCEL | {"opentelemetry.instrumentation.genai.langchain"}
+EMITS_TOOLS: Final = VERCEL | {
+    "opentelemetry.instrumentation.genai.langchain",
+    "opentelemetry.instrumentation.langchain",
+    "opentelemetry.instrumentation.openai_agents",
+}
 """Scopes that make a span of every call that is executed."""
 
 
