@@ -17,11 +17,11 @@ from tests.real.otlp import from_json
 
 
 def traces_protobuf(spans: Iterable[RawSpan]) -> bytes:
-    return from_json(traces_json(spans), ExportTraceServiceRequest).SerializeToString()
+    return from_json(traces_json(spans), ExportTraceServiceRequest()).SerializeToString()
 
 
 def logs_protobuf(evaluations: Iterable[Evaluation]) -> bytes:
-    return from_json(logs_json(evaluations), ExportLogsServiceRequest).SerializeToString()
+    return from_json(logs_json(evaluations), ExportLogsServiceRequest()).SerializeToString()
 
 
 def decode_traces(body: bytes) -> Batch:

@@ -54,9 +54,9 @@ def recorded(file: Path) -> Recorded:
     for text in otlp.lines(file):
         fields: dict[str, Any] = json.loads(text)
         if "resourceSpans" in fields:
-            spans.append(otlp.from_json(fields, ExportTraceServiceRequest))
+            spans.append(otlp.from_json(fields, ExportTraceServiceRequest()))
         else:
-            logs.append(otlp.from_json(fields, ExportLogsServiceRequest))
+            logs.append(otlp.from_json(fields, ExportLogsServiceRequest()))
     return Recorded(name, spans, logs)
 
 

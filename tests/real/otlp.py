@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import base64
-import functools
 import gzip
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, cast
 
-from google.protobuf.descriptor import Descriptor, FieldDescriptor
+from google.protobuf.json_format import ParseDict
 from google.protobuf.message import Message
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -75,7 +74,7 @@ def replay(path: Path, url: str, headers: Mapping[str, str] | None = None) -> No
             if "resourceSpans" in fields
             else ("logs", ExportLogsServiceRequest)
         )
-        body = from_json(fields, kind).SerializeToString()
+        body = from_json(fields, kind()).SerializeToString()
         deliver(f"{url}/v1/{signal}", body, "x-protobuf", headers)
 
 
@@ -97,7 +96,7 @@ def written(path: Path) -> list[Written]:
     writing is left out.
     """
     whole = [line for line in lines(path) if line.endswith("\n")] if path.exists() else []
-    requests = [from_json(json.loads(line), ExportTraceServiceRequest) for line in whole]
+    requests = [from_json(json.loads(line), ExportTraceServiceRequest()) for line in whole]
     return [
         Written(_service(group), span)
         for request in requests
@@ -112,54 +111,25 @@ def lines(path: Path) -> Iterator[str]:
         yield from (line for line in recording if line.strip())
 
 
-def from_json(fields: dict[str, Any], message: type[M]) -> M:
-    """Make a message of OTLP-JSON, whose ids are hex where protobuf's own JSON has base64; as
-    `ParseDict` of protobuf does, in a quarter of its time.
-    """
-    return message(**_values(fields, cast("Descriptor", message.DESCRIPTOR)))
+def from_json(fields: dict[str, Any], message: M) -> M:
+    """Fill a message from OTLP-JSON, whose ids are hex where protobuf's own JSON has base64."""
+    return ParseDict(_with_base64_ids(fields), message, ignore_unknown_fields=True)
 
 
-def _values(fields: dict[str, Any], of: Descriptor) -> dict[str, Any]:
-    """The values of a message's fields; unknown ones are left out."""
-    plan = _plan(of)
-    return {
-        plan[key].name: plan[key].read(value)
-        for key, value in fields.items()
-        if key in plan and value is not None
-    }
+def _with_base64_ids(node: Any) -> Any:
+    match node:
+        case dict():
+            return {key: _value(key, value) for key, value in cast("dict[str, Any]", node).items()}
+        case list():
+            return [_with_base64_ids(item) for item in cast("list[Any]", node)]
+        case _:
+            return node
 
 
-class _Field(NamedTuple):
-    name: str
-    read: Callable[[Any], Any]
-
-
-@functools.cache
-def _plan(of: Descriptor) -> dict[str, _Field]:
-    return {field.json_name: _Field(field.name, _reader(field)) for field in of.fields}
-
-
-def _reader(field: FieldDescriptor) -> Callable[[Any], Any]:
-    inner = field.message_type
-    if inner is not None:
-        one = functools.partial(_values, of=inner)
-    elif field.type == field.TYPE_BYTES:
-        one = bytes.fromhex if field.json_name in _HEX else base64.b64decode
-    elif field.cpp_type in (field.CPPTYPE_FLOAT, field.CPPTYPE_DOUBLE):
-        one = float
-    elif field.cpp_type in (field.CPPTYPE_STRING, field.CPPTYPE_BOOL):
-        return _same
-    else:
-        one = int
-    return functools.partial(_each, one) if field.is_repeated else one
-
-
-def _same(value: Any) -> Any:
-    return value
-
-
-def _each(one: Callable[[Any], Any], values: list[Any]) -> list[Any]:
-    return [one(value) for value in values]
+def _value(key: str, value: Any) -> Any:
+    return (
+        base64.b64encode(bytes.fromhex(value)).decode() if key in _HEX else _with_base64_ids(value)
+    )
 
 
 def _service(group: ResourceSpans) -> str:
