@@ -525,8 +525,9 @@ def _completed(one: ModelSpan, inner: Sequence[ModelFacts]) -> ModelSpan:
 
 
 def _with_inner(outer: ModelFacts, inner: Sequence[ModelFacts]) -> ModelFacts:
-    """Field by field the outer's value, else that of the inner ones (tokens: their sum). What only
-    the inner ones know of the cache says whether the outer's input is the whole.
+    """Field by field the outer's value, else that of the inner ones (tokens: their sum). What one
+    inner one alone knows of the cache says whether the outer's input is the whole; that of several,
+    which may be attempts of which the outer counts the last, does not.
     """
     merged = asdict(outer)
     for one in inner:
@@ -548,7 +549,7 @@ def _with_inner(outer: ModelFacts, inner: Sequence[ModelFacts]) -> ModelFacts:
         if outer.cache_written is None
         else outer.cache_written,
     )
-    return with_whole_input(whole)
+    return with_whole_input(whole) if len(inner) == 1 else whole
 
 
 def _cost_of(outer: ModelFacts, inner: Sequence[ModelFacts]) -> float | None:

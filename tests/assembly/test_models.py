@@ -322,6 +322,23 @@ def test_one_of_two_layers_of_a_call_may_not_know_of_the_cache() -> None:
     assert inputs(blind, knows) == inputs(knows, blind) == [1_020]
 
 
+def test_attempts_that_used_the_cache_do_not_add_to_the_input_of_their_call() -> None:
+    call = ModelFacts(tokens=Tokens(1_000, 7))
+    attempt = replace(call, cached=750)
+    spans = [
+        asking(facts, number, above, start=start, end=start + length)
+        for facts, number, above, start, length in (
+            (call, 2, 1, 0, 9),
+            (attempt, 3, 2, 1, 3),
+            (attempt, 4, 2, 5, 3),
+        )
+    ]
+
+    found = run_of(agent(1, end=9), *spans)
+
+    assert [one.input_tokens for one in found.model_calls] == [1_000]
+
+
 def answered(number: int, start: float, response: str) -> AgentSpan:
     facts = ModelFacts(tokens=Tokens(100, 10), response_id=response)
     return replace(model(number, 1, start=start, end=start + 1), facts=facts)
