@@ -38,7 +38,7 @@ help:
 demo: .venv-demo/ready
 	.venv-demo/bin/otel-reliability demo
 
-#: Run lint, type checks and all tests that need only Python packages (8 to 10 minutes on two slow cores).
+#: Run lint, type checks and all tests that need only Python packages (about 10 minutes on two slow cores).
 test: lint types
 	$(BIN)/python -m pytest -n $(WORKERS) -m "not real"
 

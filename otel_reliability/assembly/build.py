@@ -97,7 +97,7 @@ Fingerprints: TypeAlias = tuple[tuple[str, str], ...]
 _Fingerprinted: TypeAlias = tuple[frozenset[Sender], frozenset[Traits], frozenset[str]]
 _AGENT = Kind.AGENT
 _COMPRESSION: Final = Kind.COMPRESSION
-RESPONSE_ID: Final = "resp_"
+RESPONSE_PREFIX: Final = "resp_"
 """Start of the ids that OpenAI gives to responses. As the id of a conversation, as the Agent
 Framework writes it, such a one is the response that the run continues: another one in each turn.
 """
@@ -246,7 +246,7 @@ class RunBuilder:
             path = self._path(draft, steps, models)
         session = _session(draft)
         continues = _continued(models)
-        if session is not None and session.startswith(RESPONSE_ID):
+        if session is not None and session.startswith(RESPONSE_PREFIX):
             continues = continues or session
             session = None
         trace_id = first.trace_id

@@ -106,10 +106,10 @@ class GroupShares:
     def _share(self, number: int) -> Share | None:
         """Return what the group of this number gave; None for a number that no group had."""
         packed = self._packed[self._place(number)]
-        if not packed or not packed[-2]:
+        if not packed:
             return None
         *values, weight, runs, left_out = packed.tolist()
-        return Share(tuple(values), int(weight), int(runs), int(left_out))
+        return Share(tuple(values), int(weight), int(runs), int(left_out)) if runs else None
 
     def _keep(self, number: int, share: Share | None) -> None:
         place = self._place(number)
