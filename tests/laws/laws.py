@@ -97,7 +97,9 @@ def duplication(data: st.DataObject) -> None:
 def apart(data: st.DataObject) -> None:
     """Telemetry of other traces, with the same span ids, between these or long after, leaves the
     runs of these alone; but for tool calls without an agent, which concern the agents of their
-    service (tests/assembly/test_strays.py).
+    service (tests/assembly/test_strays.py), and for ids of calls and responses, which are one
+    trace's alone here: a run that repeats those of another trace is a replay
+    (tests/assembly/test_replayed_runs.py).
     """
     one = read(all_of(data.draw(cases(traces=2))))
     two = read(all_of(data.draw(cases(first_trace=51, traces=2))))

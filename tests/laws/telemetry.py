@@ -187,7 +187,7 @@ class Teller:
         """A call that fails, and is tried again, perhaps under the same call id."""
         name = self.one_of(TOOLS)
         arguments = self.one_of(('{"q": 1}', '{"q": 2}', None))
-        shared = {"call_id": f"call-{self.next_number()}"} if self.maybe(30) else {}
+        shared = {"call_id": f"call-{self._trace}-{self.next_number()}"} if self.maybe(30) else {}
         for attempt in range(2 + self.up_to(2)):
             self.wait(1)
             self.tool(
