@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Container, Iterable, Iterator, MutableSequence, Sequence
+from itertools import compress
 from typing import Final, TypeAlias, cast
 
 from msgspec.structs import replace
@@ -22,7 +23,7 @@ from otel_reliability.windows.input_groups import InputGroups
 from otel_reliability.windows.rows import (
     DroppedRow,
     PathTable,
-    RowsFrom,
+    RowsAt,
     RowStore,
     Sought,
     end_in,
@@ -56,9 +57,14 @@ class AgentWindow(Numbers):
     is dropped once n final rows are above it or, with a period, once it ended at or before F − p, F
     being the latest end of a final run. Hence which rows count is a function of the rows, not of
     their order of arrival. Rows that the window keeps no more are appended to `dropped`.
+
+    Metrics count rows when something is read: of a busy agent most rows leave before anybody asks,
+    and cost nothing. Whether a row was counted stands in `_counted`; one that was, and leaves, is
+    counted out at once, as nobody has it later.
     """
 
     __slots__ = (
+        "_counted",
         "_dropped",
         "_final_ns",
         "_forgotten",
@@ -70,6 +76,7 @@ class AgentWindow(Numbers):
         "_reopenable",
         "_series",
         "_start",
+        "_uncounted",
         "name",
     )
 
@@ -89,6 +96,9 @@ class AgentWindow(Numbers):
         self._dropped = deque[DroppedRow](maxlen=0) if dropped is None else dropped
         self._kept = RowStore()
         self._start = 0
+        self._counted = bytearray()
+        """For each row of the window, 1 if metrics have counted it, else 0."""
+        self._uncounted = 0
         self._open = 0
         """Number of kept rows in `reopenable`."""
         self._forgotten = 0
@@ -130,15 +140,19 @@ class AgentWindow(Numbers):
 
     def _input_groups(self) -> Sequence[int | None]:
         """Return the input group of each row of the window; metrics learn of those that changed."""
+        self._count_all()
         return self._groups.form(self._start, self._made.values())
 
     def plain_rows(self) -> list[Row]:
         """Return the rows in the window, without their groups."""
         return self._kept.rows(self._start)
 
-    def _rows_when_asked(self) -> RowsFrom:
-        """Return the rows in the window, without their groups, each read when it is asked for."""
-        return RowsFrom(self._kept, self._start)
+    def _counted_rows(self) -> RowsAt:
+        """Return the rows that metrics have counted, without their groups, each read when it is
+        asked for.
+        """
+        window = range(self._start, len(self._kept))
+        return RowsAt(self._kept, [*compress(window, self._counted)])
 
     def find(self, run_id: str, order: bytes | None = None) -> Row | None:
         """Return the row of a run of that order (None: whatever its end), in the window or a spare;
@@ -168,7 +182,7 @@ class AgentWindow(Numbers):
         if at <= self._start:
             self._start += 1  # `_move` lets it enter if the window begins there
         else:
-            self._enter(row, at)
+            self._enter(at)
         dropped = self._move()
         return at >= dropped  # rows are dropped from the first on
 
@@ -199,26 +213,41 @@ class AgentWindow(Numbers):
         """Let rows leave or return until the window begins where it should; return the number of
         rows dropped.
         """
-        kept = self._kept
         begin = self._begin()
         while self._start < begin:
             self._leave(self._start)
             self._start += 1
         while self._start > begin:
             self._start -= 1
-            self._enter(kept.row(self._start), self._start)
+            self._enter(self._start)
         return self._drop_spent()
 
-    def _enter(self, row: Row, at: int) -> None:
-        """Count the row of this index in."""
-        self._add(row)
-        self._groups.enter(row, at - self._start)
+    def _enter(self, at: int) -> None:
+        """Let the row of this index enter the window."""
+        place = at - self._start
+        self._counted.insert(place, False)
+        self._uncounted += 1
+        self._forget_readings()
+        self._groups.enter(place, has_request=self._kept.has_request(at))
 
     def _leave(self, at: int) -> None:
-        """Count the row of this index out."""
-        row = self._kept.row(at)
-        self._evict(row)
-        self._groups.leave(row, at - self._start)
+        """Let the row of this index leave the window."""
+        place = at - self._start
+        if self._counted[place]:
+            self._evict(self._kept.row(at))
+        else:
+            self._uncounted -= 1
+        del self._counted[place]
+        self._forget_readings()
+        self._groups.leave(place, has_request=self._kept.has_request(at))
+
+    def _count_all(self) -> None:
+        """Let metrics count the rows that they have not."""
+        while self._uncounted:
+            place = self._counted.index(False)
+            self._counted[place] = True
+            self._uncounted -= 1
+            self._add(self._kept.row(self._start + place))
 
     def _begin(self) -> int:
         """Return the index of the first row that should be in the window."""
@@ -303,13 +332,22 @@ class AgentWindow(Numbers):
         score = cast("Score", self.metric(Score.spec.name))
         return score.penalties({name: self.reading(name) for name in score.needs})
 
-    def _count(self, row: Row, step: int) -> tuple[int, ...]:
+    def metric(self, name: str) -> Metric | Derived:
+        self._count_all()
+        return super().metric(name)
+
+    @property
+    def one_sided(self) -> bool:
+        self._count_all()
+        return super().one_sided
+
+    def _forget_readings(self) -> None:
+        super()._forget_readings()
         self._series = None
-        return super()._count(row, step)
 
     def _make(self, at: int) -> Metric:
         metric = super()._make(at)
-        metric.bind(self._rows_when_asked)
+        metric.bind(self._counted_rows)
         return metric
 
     def _measure(self, at: int) -> None:

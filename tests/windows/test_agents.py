@@ -12,6 +12,7 @@ from hypothesis import Phase, find, given, settings
 from hypothesis import strategies as st
 
 from otel_reliability.config import LimitSettings, MetricSettings, Settings, WindowSettings
+from otel_reliability.model.reading import Reading
 from otel_reliability.model.run import AgentKey, Run, RunChange, RunEvent
 from otel_reliability.windows.agents import OTHER_AGENT, AgentRegistry
 from otel_reliability.windows.rows import PathTable, row_of
@@ -30,6 +31,9 @@ WINDOWS = (
 UNSHRUNK = settings(phases=[Phase.generate], max_examples=2_000, database=None)
 """To know that there is a counterexample is enough; to make it small takes minutes."""
 SETTINGS = Settings(windows=WINDOWS, metrics=MetricSettings(min_runs=2))
+FEW_PATHS = Settings(
+    windows=WINDOWS, metrics=MetricSettings(min_runs=2), limits=LimitSettings(paths=2)
+)
 
 
 def told(events: Sequence[RunEvent]) -> dict[str, Run]:
@@ -98,6 +102,39 @@ def test_readings_do_not_depend_on_the_order_of_closing(
             assert [(spec.name, tags, value) for spec, tags, value in window.series()] == [
                 (spec.name, tags, value) for spec, tags, value in other.windows[name].series()
             ]
+
+
+@given(histories(most=6), st.randoms(use_true_random=False))
+def test_readings_do_not_depend_on_when_others_were_read(
+    events: list[RunEvent], dice: Random
+) -> None:
+    often = AgentRegistry(FEW_PATHS)
+    once = AgentRegistry(FEW_PATHS)
+    for event in events:
+        often.apply(event, 0.0)
+        once.apply(event, 0.0)
+        state = often.agent(event.run.key)
+        for window in state.windows.values() if state and dice.random() < 0.3 else ():
+            window.series()
+    for key in set(once.keys()):
+        assert readings_of(often, key) == readings_of(once, key)
+
+
+def test_runs_that_nothing_has_counted_are_not_among_the_latest_ones() -> None:
+    often = AgentRegistry(FEW_PATHS)
+    once = AgentRegistry(FEW_PATHS)
+    for at in range(12):
+        event = closed(run(f"run-{at:02}", at, f"tool-{at}"))
+        often.apply(event, 0.0)
+        once.apply(event, 0.0)
+        if at >= 3:
+            readings_of(often)
+    assert readings_of(often) == readings_of(once)
+
+
+def readings_of(agents: AgentRegistry, key: AgentKey = KEY) -> dict[str, dict[str, Reading]]:
+    windows = state_of(agents, key).windows
+    return {name: window.readings() for name, window in windows.items()}
 
 
 def right_at_every_step(events: Sequence[RunEvent]) -> bool:
