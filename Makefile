@@ -28,7 +28,7 @@ IMAGE := --constraint requirements.lock $(filter-out --all-extras,$(LOCKED)) --n
 # What an example needs of us beside its framework.
 EXAMPLE := $(filter-out --all-extras,$(LOCKED)) --upgrade --extra cli --extra prices
 
-.PHONY: help demo test test-real coverage lint types components matrix explore docs site validate bench soak lock dist clean
+.PHONY: help demo test tests test-real coverage lint types components matrix explore docs site validate bench soak lock dist clean
 
 #: Print this list.
 help:
@@ -38,8 +38,12 @@ help:
 demo: .venv-demo/ready
 	.venv-demo/bin/otel-reliability demo
 
+# Types are checked beside the tests: one thread, for which the waiting of tests has room.
 #: Run lint, type checks and all tests that need only Python packages (about 10 minutes on two slow cores).
-test: lint types
+test: lint
+	$(MAKE) --no-print-directory --jobs=2 --keep-going types tests
+
+tests: .venv/ready
 	$(BIN)/python -m pytest -n $(WORKERS) -m "not real"
 
 #: Run the tests that need a real Collector, Prometheus, Chromium, Kafka, Helm or trace store, then the SDK's tests with the oldest supported SDK.
