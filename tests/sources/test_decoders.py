@@ -7,7 +7,8 @@ from __future__ import annotations
 import itertools
 import json
 import threading
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -172,13 +173,25 @@ def test_every_kind_of_span_is_read_as_by_the_full_schema(decoder: str, one: Raw
     assert by(decoder)(body) == by(decoder)(body) == in_full(body)
 
 
+def of_each_shape(spans: Iterable[RawSpan], most: int) -> Iterator[RawSpan]:
+    """The first spans of each shape: the later ones differ from them in values only."""
+    found = Counter[object]()
+    for one in spans:
+        word = one.name.partition(" ")[0]
+        shape = one.scope, one.span_kind, one.status, word, frozenset(one.attributes)
+        events = frozenset(event.name for event in one.events)
+        found[shape, events] += 1
+        if found[shape, events] <= most:
+            yield one
+
+
 @pytest.mark.parametrize("recording", each_file("corpora/*/*.jsonl.gz"))
 def test_recordings_are_read_as_by_the_full_schema(recording: Path) -> None:
-    """By both decoders, where the native one is installed: fifty spans together, and one of seven
-    alone.
+    """By both decoders, where the native one is installed: of the first 300 spans six of each
+    shape, fifty together, and one of seven alone.
     """
     read = (one for batch in read_file(recording) for one in batch.spans)
-    spans = list(itertools.islice(read, 300))
+    spans = list(of_each_shape(itertools.islice(read, 300), 6))
     together = [spans[at : at + 50] for at in range(0, len(spans), 50)]
     for request in (*together, *([one] for one in spans[::7])):
         body = traces_protobuf(request)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import zstandard
 from hypothesis import given
@@ -57,7 +58,7 @@ def test_recordings(recording: Path) -> None:
     told = sum(
         len(scope["spans"])
         for line in gzip.decompress(recording.read_bytes()).splitlines()
-        for group in json.loads(line).get("resourceSpans", ())
+        for group in msgspec.json.decode(line).get("resourceSpans", ())
         for scope in group["scopeSpans"]
     )
     spans, malformed = read(recording)
