@@ -41,13 +41,16 @@ TYPES: Final = (ERROR_TYPE, EXCEPTION_TYPE)
 
 class ControlFlow(enum.Enum):
     """The meaning of an error that is none. PASSED: control went on elsewhere. REJECTED: a person
-    or a policy did not let a call be executed; of anything else than a tool it is an error.
+    or a policy did not let a call be executed; of anything else than a tool it is an error. LEFT:
+    the client that waited for the answer closed the connection, which cancels the work; of a tool,
+    which has clients of its own, it is an error.
     """
 
     PAUSED = PAUSED
     CANCELLED = CANCELLED
     PASSED = "passed"
     REJECTED = "rejected"
+    LEFT = "left"
 
 
 _WORK: Final = (
@@ -70,6 +73,7 @@ _TABLE: Final[tuple[tuple[str, ControlFlow], ...]] = (
     (f"(API)?({_WORK})*Abort(ed)?(Error|Exception|Err)", ControlFlow.CANCELLED),
     (f"({_WORK})+Aborted{_BY_USER}|User(Abort|Cancel)", ControlFlow.CANCELLED),
     ("GeneratorExit|ClientDisconnect", ControlFlow.CANCELLED),  # the reader of a stream went away
+    (f"Client(Disconnected|Closed(Request|Connection)|Gone){_END}", ControlFlow.LEFT),
     (f"({_WORK})*Interrupt(ed)?(Error|Exception|Signal)?", ControlFlow.PAUSED),
     (
         f"({_WORK})*({_ASKED})(Required|Pending|Needed|Requested)(Error|Exception)?",
@@ -112,6 +116,14 @@ _CANCELLING: Final = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 """Messages of exceptions whose class does not say that a caller or a person ended the work."""
+_LEAVING: Final = re.compile(
+    r"(.{1,40}: )?(499:? )?(the )?client[ _](has )?(disconnect(ed)?|went away|hung up"
+    r"|closed (the )?(request|connection|stream))\b(?! by).{0,60}"
+    r"|(.{1,40}: )?(the )?(request|connection|stream) (was )?(aborted|closed|cancell?ed|ended)"
+    r" by (the )?client",
+    re.IGNORECASE | re.DOTALL,
+)
+"""Words of gateways and servers about a caller that did not wait for the end."""
 _PAUSING: Final = re.compile(
     r"(.*: )?tool execution interrupted"  # Genkit for Go, where callers wrap the error
     r"|(.{1,40} )?(await|wait)ing (for|on) (a |the )?(human|user|approval|confirmation)\b.{0,80}",
@@ -153,6 +165,7 @@ _MEANINGS: Final = (
         _REJECTING.search,
     ),
     _Meaning(CANCELLED, ("cancel", "abort", "interrupt"), _CANCELLING.fullmatch),
+    _Meaning(ControlFlow.LEFT.value, ("client",), _LEAVING.fullmatch),
     _Meaning(PAUSED, ("interrupt", "wait"), _PAUSING.fullmatch),
 )
 """The first that is found counts."""
@@ -203,9 +216,10 @@ def applied(answer: Answer, span: SpanView) -> Answer:
     if span.status != STATUS_ERROR and not answer.failed:
         return answer
     signal = _signal(span)
-    if signal is ControlFlow.REJECTED and not isinstance(answer.facts, ToolFacts):
+    is_call = isinstance(answer.facts, ToolFacts)
+    if signal is None or signal is (ControlFlow.LEFT if is_call else ControlFlow.REJECTED):
         return answer
-    return answer if signal is None else _without_failure(answer, signal)
+    return _without_failure(answer, ControlFlow.CANCELLED if signal is ControlFlow.LEFT else signal)
 
 
 def _signal(span: SpanView) -> ControlFlow | None:

@@ -26,6 +26,7 @@ from otel_reliability.conventions.masks import (
     ends_cut,
     is_mask,
     is_masked,
+    lacks_middle,
     says_it_was_cut,
     stands_for_hidden,
 )
@@ -288,6 +289,8 @@ class Hasher:
         """
         text, meant = _canonical(value)
         if text is None or (isinstance(meant, str) and len(meant) in CUT_LENGTHS):
+            return None, None
+        if lacks_middle(text):
             return None, None
         digest = self._digest(text)
         if len(text) <= RULES.free_text_length or text.count(" ") < RULES.free_text_spaces:

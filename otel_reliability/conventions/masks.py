@@ -58,6 +58,17 @@ _CUT_END: Final = re.compile(
 )
 """End of a text inside a value that says so, for which it needs an ellipsis or a bracket."""
 _CUT_END_SIZE: Final = 72
+_CUT_MIDDLE: Final = re.compile(
+    r"(?:\.{3}|…)[\s\\n\[(<]{0,6}"
+    r"(?:(?:\w+:? )?\+?\d[\d,._]* ?(?:more )?(?:[a-z]+ )?(?:truncated|omitted)"
+    r"|(?:[\w,:-]+ ){0,3}truncated)\b[^\\\n\[\]<>{}]{0,80}?[\s\\n\])>]{0,6}(?:\.{3}|…)"
+    r"|[\[(<{][\s.…+]*\d[\d,._]* ?(?:more )?(?:char|character|byte|line|token|word)s?"
+    r" (?:truncated|omitted)\b[^\n\[\]<>{}]{0,80}[\])>}]",
+    re.IGNORECASE,
+)
+"""Words in the middle of a text that say that a part was left out there: between two ellipses, or
+in brackets. In JSON a line ends with two letters.
+"""
 _ID_STARTS: Final = frozenset("abcdefghijklmnopqrstuvwxyz0123456789")
 """Characters that most ids begin with, and no mask of an id."""
 
@@ -105,6 +116,17 @@ def ends_cut(text: str) -> bool:
     end = text[-_CUT_END_SIZE:]
     may_say_so = "runcated" in end or "RUNCATED" in end or " more " in end or " omitted" in end
     return may_say_so and _CUT_END.search(end) is not None
+
+
+def lacks_middle(text: str) -> bool:
+    """Return whether a text, which may be JSON, says that a part in its middle was left out: two
+    that are equal may differ there.
+
+    >>> lacks_middle("import os … 5000 characters omitted … main()"), lacks_middle("2 were omitted")
+    (True, False)
+    """
+    may_say_so = "runcated" in text or " omitted" in text
+    return may_say_so and _CUT_MIDDLE.search(text) is not None
 
 
 def stands_for_hidden(pairs: Mapping[Any, Any]) -> bool:

@@ -212,6 +212,44 @@ def test_the_message_of_an_exception_whose_class_says_too_little(
     assert run(failed, step("chat", 2, 1)).outcome is outcome
 
 
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        ("uvicorn.protocols.utils.ClientDisconnected", ""),
+        ("ClientClosedRequest", ""),
+        ("Error", "client_disconnect"),
+        ("Error", "499 Client Closed Request"),
+        ("DOMException", "The connection was closed by the client"),
+        ("HTTPException", "Client disconnected before the response was complete"),
+    ],
+)
+def test_a_client_that_left_cancels_its_run_but_not_the_call_of_a_tool(
+    kind: str, message: str
+) -> None:
+    event = ("exception", {"exception.type": kind, "exception.message": message})
+    root, tool = [
+        span(number, parent, attributes=one.attributes, events=[event], status=STATUS_ERROR)
+        for number, parent, one in (
+            (1, None, step("invoke_agent", 1, None)),
+            (2, 1, step("execute_tool", 2, 1)),
+        )
+    ]
+    found = run(root, tool)
+    assert found.outcome is Outcome.CANCELLED
+    assert [call.ok for call in found.tool_calls or ()] == [False]
+
+
+@pytest.mark.parametrize(
+    "message",
+    ["The client was disconnected by the server", "redis client closed", "no such client"],
+)
+def test_other_messages_about_clients_are_errors(message: str) -> None:
+    event = ("exception", {"exception.type": "Error", "exception.message": message})
+    root = step("invoke_agent", 1, None)
+    failed = span(1, attributes=root.attributes, events=[event], status=STATUS_ERROR)
+    assert run(failed, step("chat", 2, 1)).outcome is Outcome.FAILURE
+
+
 def test_a_hand_off_ends_nothing() -> None:
     assert rebuilt_run("langgraph.errors.ParentCommand", None).outcome is Outcome.COMPLETED
 

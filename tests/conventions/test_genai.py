@@ -53,6 +53,7 @@ TOOL = {OPERATION: "execute_tool", "gen_ai.tool.name": "search", "gen_ai.tool.ca
         ("search_memory", Kind.RETRIEVAL),
         ("upsert_memory", Kind.TOOL),
         ("delete_memory_store", Kind.TOOL),
+        ("execute_code", Kind.TOOL),
         ("create_agent", Kind.OTHER),
         ("embeddings", Kind.OTHER),
         ("plan", Kind.OTHER),
@@ -248,6 +249,9 @@ def test_q15_a_tool_without_an_operation() -> None:
     )
 
     assert (koog.name, koog.arguments) == ("search", hashed({"q": 1}))
+    agent365 = {"gen_ai.tool.arguments": '{"q": 1}', "gen_ai.tool.result": "found"}
+    read_call = call(span(attributes={**TOOL, **agent365}))
+    assert (read_call.arguments, read_call.result) == (hashed({"q": 1}), hashed("found"))
     assert call(span(attributes={**TOOL, "gen_ai.tool.args": '{"q": 1}'})).arguments == hashed(
         {"q": 1}
     )
@@ -723,3 +727,37 @@ def test_an_embedding_is_no_model_call_though_it_tells_tokens(operation: str) ->
     usage = {"gen_ai.usage.input_tokens": 4, "gen_ai.usage.output_tokens": 0}
     attributes = {OPERATION: operation, "gen_ai.request.model": "embedder", **usage}
     assert is_nothing(span(attributes=attributes))
+
+
+def test_code_that_is_executed_is_a_call_named_by_its_operation() -> None:
+    executed = {OPERATION: "execute_code", "gen_ai.agent.name": "user_proxy"}
+    failed = {**executed, "ag2.code_execution.exit_code": 1, "error.type": "CodeExecutionError"}
+    assert [call(span(attributes=one)).failed for one in (executed, failed)] == [False, True]
+    found = run(
+        span(1, attributes=AGENT, end=9.0),
+        span(2, 1, attributes=failed, start=1.0),
+        span(3, 1, attributes=executed, start=3.0),
+    )
+    assert found.path == ("execute_code", "execute_code")
+
+
+def test_the_agents_that_reply_in_a_conversation_of_ag2_are_one_run() -> None:
+    conversation = {OPERATION: "conversation", "ag2.span.type": "conversation"}
+    coder = {OPERATION: "invoke_agent", "gen_ai.agent.name": "coder"}
+    proxy = {OPERATION: "invoke_agent", "gen_ai.agent.name": "user_proxy"}
+    code = {OPERATION: "execute_code", "gen_ai.agent.name": "user_proxy"}
+    usage = {"gen_ai.usage.input_tokens": 10, "gen_ai.usage.output_tokens": 1}
+    spans = [
+        span(2, 1, attributes=coder, start=1.0, end=3.0),
+        span(3, 2, attributes={**CHAT, **usage}, start=1.5, end=2.0),
+        span(4, 1, attributes=proxy, start=4.0, end=6.0),
+        span(5, 4, attributes=code, start=4.5, end=5.0),
+        span(6, 1, attributes=coder, start=7.0, end=9.0),
+        span(7, 6, attributes={**CHAT, **usage}, start=7.5, end=8.0),
+    ]
+    found = rebuilt(span(1, attributes=conversation, end=9.0), *spans)
+    (whole,) = [one for one in found if not one.nested]
+    assert (whole.key.agent, whole.path) == ("coder", ("execute_code",))
+    assert whole.input_tokens == 20
+    other = span(1, attributes={OPERATION: "conversation"}, end=9.0)
+    assert len([one for one in rebuilt(other, *spans) if not one.nested]) == 3

@@ -394,6 +394,39 @@ def test_what_only_looks_like_it_is_known(value: str) -> None:
     assert HASHER.value(value) is not None
 
 
+@pytest.mark.parametrize(
+    "mark",
+    [
+        "… (truncated 500 chars) …",
+        "…500 chars truncated…",
+        "…12 tokens truncated…",
+        "\n[... Observation truncated due to length ...]\n",
+        "\n... [4,211 characters omitted] ...\n",
+        "\n… 12 characters omitted; full text in trajectory 7 …\n",
+        "\n[... budgeted: 700 chars truncated ...]\n",
+        "\n... 12 lines omitted ...\n",
+        "\n[... +851 chars truncated]\n",
+    ],
+)
+def test_arguments_without_their_middle_are_unknown_and_results_differ(mark: str) -> None:
+    content = "import os" + mark + "main()\n" * 20
+    for value in (content, {"content": content}, json.dumps({"content": content})):
+        assert HASHER.arguments(value) == (None, None)
+    assert HASHER.value(content) != HASHER.value(content.replace("os", "re"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Three rows were omitted. The list (2 items) was truncated.",
+        "... the rest is omitted for brevity ...",
+        'def f(text): return text[:500] + "... [truncated]" if len(text) > 500 else text',
+    ],
+)
+def test_arguments_that_tell_of_cuts_are_known(text: str) -> None:
+    assert HASHER.arguments({"text": text + " It goes on like this for long." * 5})[0] is not None
+
+
 def test_a_text_of_exactly_a_known_limit_is_unknown() -> None:
     assert HASHER.arguments("a" * 1024) == (None, None)
     assert HASHER.arguments("a" * 1023) != (None, None)

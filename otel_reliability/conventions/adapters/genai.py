@@ -72,8 +72,11 @@ OUTPUT_TOKENS: Final = (
 AGGREGATED_INPUT: Final = ("gen_ai.aggregated_usage.input_tokens",)
 AGGREGATED_OUTPUT: Final = ("gen_ai.aggregated_usage.output_tokens",)
 """The totals of an agent's run, where pydantic-ai keeps them apart."""
-CALL_ARGUMENTS: Final = (ARGUMENTS, "tool_arguments", "gen_ai.tool.args", "gen_ai.tool.input")
-CALL_RESULTS: Final = (RESULT, "tool_response", "gen_ai.tool.output")
+CALL_ARGUMENTS: Final = (
+    *(ARGUMENTS, "tool_arguments", "gen_ai.tool.args", "gen_ai.tool.input"),
+    "gen_ai.tool.arguments",
+)
+CALL_RESULTS: Final = (RESULT, "tool_response", "gen_ai.tool.output", "gen_ai.tool.result")
 INPUT: Final = "input.value"
 OUTPUT: Final = "output.value"
 TOOL_ARGUMENTS: Final = (*CALL_ARGUMENTS, INPUT)
@@ -185,6 +188,14 @@ NO_STEPS_BEGIN: Final = ("embed", "rerank")
 """Beginnings of their names elsewhere: `embed`, `embedContent`."""
 RETRIEVAL_OPERATIONS: Final = frozenset({"retrieval", "retrieve", "search_memory"})
 
+CONVERSATION: Final = "conversation"
+AG2_TYPE: Final = "ag2.span.type"
+"""A conversation of AG2 (0.x) is the run of all agents that reply in it, one after the other."""
+CODE_EXECUTION: Final = "execute_code"
+"""The operation by which AG2 executes the code that a model wrote: a tool call of its name. Its
+arguments stand in the message of another agent.
+"""
+
 MEMORY_CHANGES: Final = frozenset(
     {
         "create_memory",
@@ -198,6 +209,7 @@ MEMORY_CHANGES: Final = frozenset(
 """Operations that change a memory: tool calls of their name, with an effect. (`plan` and others are
 transparent.)
 """
+NAMED_CALLS: Final = MEMORY_CHANGES | {CODE_EXECUTION}
 MEMORY_IDS: Final = ("gen_ai.memory.store.id", "gen_ai.memory.record.id")
 
 _WORD_BREAK: Final = re.compile(r"[.\s-]")
@@ -293,6 +305,7 @@ class GenAI(Convention):
         TRANSFER_MODE,
         TRANSFER_TARGET,
         *PENDING_TOOLS,
+        AG2_TYPE,
     )
     content = (*CALL_ARGUMENTS, *CALL_RESULTS)
     tool_content = (INPUT, OUTPUT)
@@ -367,12 +380,12 @@ def by_operation(operation: str, span: SpanView) -> Answer:
         return tool(span)
     if operation in AGENT_OPERATIONS:
         return agent(span)
-    if operation in WORKFLOW_OPERATIONS:
+    if operation in WORKFLOW_OPERATIONS or (operation == CONVERSATION and AG2_TYPE in span):
         return Answer(Kind.WORKFLOW, InvocationFacts(name=values.name(span.get(WORKFLOW_NAME))))
     if operation in RETRIEVAL_OPERATIONS:
         return Answer(Kind.RETRIEVAL)
-    if operation in MEMORY_CHANGES:
-        return memory_change(operation, span)
+    if operation in NAMED_CALLS:
+        return named_call(operation, span)
     if operation == FETCH:
         return fetched(span)
     if operation in NO_STEPS or operation.lower().startswith(NO_STEPS_BEGIN):
@@ -383,8 +396,10 @@ def by_operation(operation: str, span: SpanView) -> Answer:
     return found or NOTHING
 
 
-def memory_change(operation: str, span: SpanView) -> Answer:
-    """A change of a memory. Its arguments are the ids of the store and of the record."""
+def named_call(operation: str, span: SpanView) -> Answer:
+    """A call that has the name of its operation. The arguments of a change of a memory are the ids
+    of the store and of the record.
+    """
     arguments = (
         own_of_all(_memory_ids, *MEMORY_IDS) if any(key in span for key in MEMORY_IDS) else None
     )
