@@ -56,11 +56,13 @@ from otel_reliability.config import Settings
 from otel_reliability.model.flaws import (
     CLOCK_SKEW,
     DROPPED,
+    FIRST_CALL_MISSING,
     LOST_MODEL_CALLS,
     NEGATIVE_DURATION,
     RUN_REPLAYED,
     SESSION_FILE,
     SPLIT_TRACE,
+    UNNAMED_AGENT,
 )
 from otel_reliability.model.remembered import Remembered
 from otel_reliability.model.row import BASELINE
@@ -109,6 +111,7 @@ NO_CONVERSATIONS: Final = frozenset(
 )
 """Ids that programs send where they know none: one conversation of all would be wrong."""
 _MAX_KEYS: Final = 4_096
+SECOND_NS: Final = 1_000_000_000
 _NO_TOKENS: Final = Tokens()
 
 
@@ -308,7 +311,8 @@ class RunBuilder:
             request=request_of(tree, members, root),
             flaws=_flaws(draft, cut, lacks_calls=usage.lacks_calls),
             outcome_key=notes.outcome_key,
-            first_step=_first_step(models, steps),
+            first_step=_first_step(models, steps)
+            or _first_moment(tree.spans, first, models, steps),
             last_response=next(
                 (id_ for one in reversed(models) if (id_ := one.facts.response_id)), None
             ),
@@ -607,6 +611,21 @@ def _first_step(models: Sequence[ModelSpan], steps: Sequence[Step]) -> str | Non
     return None
 
 
+def _first_moment(
+    spans: Sequence[AgentSpan],
+    first: AgentSpan,
+    models: Sequence[ModelSpan],
+    steps: Sequence[Step],
+) -> str | None:
+    """Return when a run without ids began, and its first step: no two runs have the same times,
+    unless one was exported twice. None where its clock shows whole seconds.
+    """
+    at = models[0].at if models else steps[0].at if steps else None
+    if at is None or not first.start_ns % SECOND_NS:
+        return None
+    return f"at {first.start_ns} {spans[at].start_ns} {spans[at].end_ns}"
+
+
 def _continued(models: Sequence[ModelSpan]) -> str | None:
     """Return the response that the first call of a run continues, which none of its own gave."""
     for one in models:
@@ -636,12 +655,10 @@ def request_of(tree: SpanTree, members: Iterable[int], root: Invocation | None) 
     details = tree.details
     for i in members:
         facts = tree.spans[i].facts
-        if (
-            type(facts) is ModelFacts or type(facts) is InvocationFacts
-        ) and facts.request is not None:
+        if (type(facts) is ModelFacts or type(facts) is InvocationFacts) and facts.request:
             return facts.request
         for one in details.get(i, ()) if details else ():
-            if one.request is not None:
+            if one.request:
                 return one.request
     return None
 
@@ -687,15 +704,30 @@ def _flaws(draft: _Draft, cut: Collection[int], *, lacks_calls: bool) -> tuple[s
         found = (*found, SESSION_FILE)
     elif lacks_calls or (root is not None and _works_unseen(root, draft.gathered)):
         found = (*found, LOST_MODEL_CALLS)
+    elif root is not None and _goes_on(draft):
+        found = (*found, FIRST_CALL_MISSING)
     if attempts and not attempts.keys().isdisjoint(draft.members):
         found = (*found, RUN_REPLAYED)
     if root is not None and is_hollow(root):
         found = (*found, SPLIT_TRACE)
+    if root is not None and root.agent is None and root.span.kind is _AGENT:
+        found = (*found, UNNAMED_AGENT)
     if draft.gathered.is_remote and has_shifted_call(draft.linked.tree, draft.members):
         found = (*found, CLOCK_SKEW)
     if draft.gathered.annotated and _ends_before_start(draft):
         found = (*found, NEGATIVE_DURATION)
     return found
+
+
+def _goes_on(draft: _Draft) -> bool:
+    """Return whether the first model call of a run answers what a tool returned, which the run
+    called before: the model call that asked for it is not here.
+    """
+    models = draft.gathered.models
+    steps = draft.gathered.steps
+    if draft.is_nested or not models or not steps or models[0].facts.request != b"":
+        return False
+    return steps[0].end_ns <= draft.linked.tree.spans[models[0].at].start_ns
 
 
 def _ends_before_start(draft: _Draft) -> bool:

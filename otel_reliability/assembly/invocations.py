@@ -319,7 +319,7 @@ def _request_of(node: Invocation, spans: Sequence[AgentSpan]) -> bytes | None:
     if node.facts.request is not None:
         return node.facts.request
     models = _models_of(node, spans)
-    return models[0][1].request if models else None
+    return (models[0][1].request or None) if models else None
 
 
 def _models_of(node: Invocation, spans: Sequence[AgentSpan]) -> list[tuple[AgentSpan, ModelFacts]]:

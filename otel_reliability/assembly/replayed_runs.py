@@ -2,9 +2,10 @@
 
 `replays` finds the attempts at a run within one trace. An engine that restarts on another machine,
 or days later, begins a new trace, and makes spans again of the steps whose results it has. Such
-runs share the id that a provider gave to their first step. In one conversation they are one run
-where the steps of one are all among those of the other: it has the id of the first, and the content
-of the one with most steps.
+runs share the id that a provider gave to their first step. So do the runs that an exporter sent
+twice, under other ids of spans; where their steps have no ids, they share the times of their first.
+In one conversation they are one run where the steps of one are all among those of the other: it has
+the id of the first, and the content of the one with most steps.
 
 An id alone proves nothing: fixtures answer every request with the same id, and caches repeat whole
 answers. So runs that are asked something else, whose first step differs, or that belong to unlike

@@ -17,6 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from otel_reliability.assembly.memory import FindFinal
+from otel_reliability.model.flaws import FIRST_CALL_MISSING
 from otel_reliability.model.limit import Limit
 from otel_reliability.model.remembered import Remembered
 from otel_reliability.model.run import AgentKey, Outcome, Run, RunChange, RunEvent
@@ -143,7 +144,7 @@ class Resumptions:
                 continue
             run = one.run or self._find_final(one.trace_id, one.run_id)
             if run is not None:
-                earlier = replace(run, resumes=before[0], task_id=before[1])
+                earlier = _resuming(run, *before)
                 yield RunEvent(_REVISED, _marked(run, one), earlier)
 
 
@@ -188,6 +189,14 @@ def _resume(one: _Known, runs: dict[str, _Known]) -> None:
 
 def _marked(run: Run, known: _Known) -> Run:
     """Return a run with what it resumes."""
-    if (run.resumes, run.task_id) == (known.resumes, known.task):
+    return _resuming(run, known.resumes, known.task)
+
+
+def _resuming(run: Run, resumes: str | None, task: str | None) -> Run:
+    """Return a run that resumes another, of a task: then it is known where it begins."""
+    if (run.resumes, run.task_id) == (resumes, task):
         return run
-    return replace(run, resumes=known.resumes, task_id=known.task)
+    flaws = run.flaws
+    if resumes is not None and FIRST_CALL_MISSING in flaws:
+        flaws = tuple([kind for kind in flaws if kind != FIRST_CALL_MISSING])
+    return replace(run, resumes=resumes, task_id=task, flaws=flaws)

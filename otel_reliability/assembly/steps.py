@@ -108,8 +108,10 @@ def calls_once(tree: SpanTree, steps: list[Step], models: Sequence[ModelSpan]) -
 def _without_nested_reports(tree: SpanTree, steps: list[Step]) -> list[Step]:
     """A tool span in a tool span of the same name and no other call id is the same call; so is a
     request to a server (MCP), which may know the tool without a prefix. Any other was made in it.
+    Where the inner ones are attempts, one after the other, the last tells whether the call failed.
     """
     of: dict[int, list[Step]] = {}
+    reports: dict[Step, list[Step]] = {}
     for step in steps:
         of.setdefault(step.at, []).append(step)
     home: dict[int, Step] = {}
@@ -131,7 +133,8 @@ def _without_nested_reports(tree: SpanTree, steps: list[Step]) -> list[Step]:
                 and len(own) == 1
                 and _is_same(enclosing, own[0], is_request=tree.spans[i].span_kind in _REQUESTS)
             ):
-                enclosing.absorb(own[0])
+                enclosing.complete(own[0])
+                reports.setdefault(enclosing, []).append(own[0])
                 absorbed.add(own[0])
                 outer = enclosing
             else:
@@ -139,7 +142,17 @@ def _without_nested_reports(tree: SpanTree, steps: list[Step]) -> list[Step]:
                     one.outer = outer
                 outer = own[0]
             home[i] = outer
+    for step, inner in reports.items():
+        step.end_ns = max(step.end_ns, *[one.end_ns for one in inner])
+        if _ends_failed(inner):
+            step.call = replace(step.call, failed=True)
     return [step for step in steps if step not in absorbed] if absorbed else steps
+
+
+def _ends_failed(reports: Sequence[Step]) -> bool:
+    """Return whether one of the reports of a call failed that no later attempt follows."""
+    last = max(one.start_ns for one in reports)
+    return any(one.call.failed and not one.start_ns < last >= one.end_ns for one in reports)
 
 
 def _is_same(outer: Step, inner: Step, *, is_request: bool) -> bool:

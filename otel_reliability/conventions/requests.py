@@ -103,6 +103,11 @@ class Message(NamedTuple):
     text: str
 
 
+AFTER_TOOL: Final = ""
+"""The request of a model call whose input ends in what a tool returned: there is none."""
+_TOOL: Final = "tool"
+_RETURNED: Final = frozenset({"tool_result", "tool_call_response"})
+"""Types of the parts of messages that hold what a tool returned."""
 Values: TypeAlias = Mapping[str, Any]
 Once: TypeAlias = Callable[[Own, tuple[Any, ...], Callable[[Any], Any]], Any]
 _NONE: Final[list[Message]] = []
@@ -249,6 +254,8 @@ def _messages_of_flat(parts: Sequence[object]) -> Iterator[Message]:
 
 
 def _sketched(text: str | None) -> bytes | None:
+    if text == AFTER_TOOL:
+        return b""
     if text is None or text in REDACTED or _OBJECT.search(text):
         return None
     return sketch_of(text)
@@ -313,8 +320,9 @@ def _request_in_text(value: str, *, must_end: bool) -> str | None:
         return value.strip() or None
     if must_end and (at := value.rfind('"role"')) >= 0:
         role = _ROLE.match(value, at)
-        if role is not None and _ROLES.get(role[1].lower()) != USER:
-            return None
+        whose = USER if role is None else _ROLES.get(role[1].lower())
+        if whose != USER:
+            return AFTER_TOOL if whose == _TOOL else None
     meant = values.parsed(value)
     if isinstance(meant, str):
         if meant != value or value.lstrip().startswith('"'):
@@ -332,6 +340,8 @@ def _messages_at_end(text: str) -> list[Message]:
 
 def _requested(messages: Sequence[Message], *, must_end: bool = False) -> str | None:
     """Return the text of the last message of the user, with the one before it where it is short."""
+    if must_end and messages and messages[-1].role == _TOOL:
+        return AFTER_TOOL
     asked = [at for at, message in enumerate(messages) if message.role == USER and message.text]
     if not asked or (must_end and asked[-1] != len(messages) - 1):
         return None
@@ -385,7 +395,17 @@ def _message(value: object) -> Message | None:
     inner = given.get("data")
     holder = cast("Values", inner) if isinstance(inner, Mapping) else given
     content = holder.get("content", holder.get("parts", holder.get("text")))
+    if known == USER and _is_of_tool(content):
+        known = _TOOL
     return Message(known, _text_of(content if content is not None else holder.get("parts")))
+
+
+def _is_of_tool(content: object) -> bool:
+    """Return whether a message in the user's name holds what tools returned, and nothing else."""
+    if not isinstance(content, list | tuple):
+        return False
+    parts = values.objects(cast("Sequence[object]", content))
+    return bool(parts) and all(part.get("type") in _RETURNED for part in parts)
 
 
 def _text_of(content: object) -> str:

@@ -21,7 +21,9 @@ LAST_NS: Final = 4_102_444_800 * 1_000_000_000
 
 DROPPED: Final = "dropped_parts"
 LOST_MODEL_CALLS: Final = "model_calls_lost"
+FIRST_CALL_MISSING: Final = "first_model_call_missing"
 SESSION_FILE: Final = "session_file_partial"
+UNNAMED_AGENT: Final = "agent_unnamed"
 SPLIT_TRACE: Final = "split_trace"
 RUN_REPLAYED: Final = "run_replayed"
 REPLAYS: Final = "replays"
@@ -165,6 +167,12 @@ FLAWS: Final[tuple[Flaw, ...]] = (
         found=has_no_agent,
     ),
     Flaw(
+        UNNAMED_AGENT,
+        "agents without a name",
+        "which runs are of one agent: they have the name of their service",
+        "set gen_ai.agent.name on the agent's span",
+    ),
+    Flaw(
         SPLIT_TRACE,
         "tool calls in traces of their own",
         "paths, tools, retries, loops",
@@ -184,6 +192,12 @@ FLAWS: Final[tuple[Flaw, ...]] = (
         "model calls, cost, token budget pressure",
         "export every span of the agent: some were dropped, or are in another trace",
         decisive=True,
+    ),
+    Flaw(
+        FIRST_CALL_MISSING,
+        "runs without their first model call",
+        "model calls, tokens, cost",
+        "export every model span; where a run goes on with another, name gen_ai.conversation.id",
     ),
     Flaw(
         SESSION_FILE,
@@ -309,9 +323,9 @@ FLAWS: Final[tuple[Flaw, ...]] = (
     ),
     Flaw(
         RUN_REPLAYED,
-        "runs that a durable engine executed again, step by step",
-        "none where steps have ids: each counts once",
-        "record spans in activities only, or use the engine's replay-safe tracer",
+        "runs that were reported again, step by step",
+        "none where steps have ids, or the same times: each counts once",
+        "export a run once; in a durable engine, record spans in activities only",
     ),
     Flaw(
         REPLAYS,

@@ -391,11 +391,11 @@ class ModelFacts(Struct, frozen=True, gc=False, array_like=True):
     `prompt` and `tools` are keyed hashes of the system prompt and of the definitions of the tools.
     `reasoning` is the level of reasoning that was asked of the model. `compressions` of the context
     are events of its span. `request` is the sketch of what the user asked, where the call answers a
-    message of the user. `cost` is in USD, where it is reported. `provider` serves the model. Of the
-    input tokens, `cached` were read from the provider's cache and `cache_written` were written to
-    it. `agent`, `invocation_id`: as for `ToolFacts`. `emits_tools`: its framework makes a span of
-    every call that it executes. `previous_response`: the id of the one that it continues.
-    `cancelled`: its caller stopped it.
+    message of the user; empty where it answers what a tool returned. `cost` is in USD, where it is
+    reported. `provider` serves the model. Of the input tokens, `cached` were read from the
+    provider's cache and `cache_written` were written to it. `agent`, `invocation_id`: as for
+    `ToolFacts`. `emits_tools`: its framework makes a span of every call that it executes.
+    `previous_response`: the id of the one that it continues. `cancelled`: its caller stopped it.
     """
 
     model: str | None = None

@@ -46,6 +46,29 @@ def only_call(run: Run) -> ToolCall:
     return run.tool_calls[0]
 
 
+@pytest.mark.parametrize(
+    ("attempts", "is_fine"),
+    [
+        ([(1, 3, True), (4, 6, False)], True),
+        ([(1, 3, False), (4, 6, True)], False),
+        ([(1, 3, True)], False),
+        # a client's span and that of the server below it: one attempt
+        ([(1, 6, False), (2, 5, True)], False),
+        ([(1, 6, True), (1, 6, False)], False),
+        ([(2, 2, True), (2, 2, False)], False),
+    ],
+)
+def test_of_attempts_within_a_call_the_last_tells_whether_it_failed(
+    attempts: list[tuple[int, int, bool]], is_fine: bool
+) -> None:
+    inside = [
+        tool(3 + n, 2, "search", start=start, end=end, failed=failed)
+        for n, (start, end, failed) in enumerate(attempts)
+    ]
+    run = run_of(agent(1, end=9), tool(2, 1, "search", start=0, end=7), *inside)
+    assert calls_of(run) == [("search", is_fine)]
+
+
 # --- Calls whose spans were lost ------------------------------------------------------------------
 
 

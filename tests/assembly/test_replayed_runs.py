@@ -376,3 +376,41 @@ def test_runs_of_two_agents_are_not_held_for_one_once_the_late_root_names_its_ow
         ("planner", ()),
         ("support", ()),
     ]
+
+
+def exported(
+    trace: int, start: float, tokens: int = 100, end: float = 9, steps: int = 2
+) -> list[AgentSpan]:
+    """A run whose steps have no ids."""
+    place: dict[str, Any] = {"trace": trace, "session": TALK}
+    made = [
+        said(2, 1, None, tokens, start=start + 1, **place),
+        tool(3, 1, "search", start=start + 2, **place),
+    ]
+    return [*made[:steps], agent(1, start=start, end=start + end, **place)]
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_run_that_was_exported_twice_is_one(order: int) -> None:
+    """The first export, while it was in progress, has a part of it, and other ids of spans."""
+    twice = [exported(1, 0.352, end=8, steps=1), exported(2, 0.352)]
+    (run,) = rebuilt(*[span for spans in twice[::order] for span in spans])
+    assert (run.path, run.input_tokens, run.duration_s) == (("search",), 100, pytest.approx(9))
+    assert RUN_REPLAYED in run.flaws
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        exported(2, 0.353),  # a moment later
+        exported(2, 0.352, tokens=101),
+    ],
+)
+def test_runs_without_ids_are_one_where_all_of_their_times_and_tokens_agree(
+    other: list[AgentSpan],
+) -> None:
+    assert len(rebuilt(*exported(1, 0.352), *other)) == 2
+
+
+def test_times_of_whole_seconds_tell_no_runs_apart() -> None:
+    assert len(rebuilt(*exported(1, 7), *exported(2, 7))) == 2

@@ -13,11 +13,19 @@ from otel_reliability.assembly.lifecycle import Assembler
 from otel_reliability.config import Settings
 from otel_reliability.kafka.partition_agents import PartitionAgents
 from otel_reliability.kafka.stage import KafkaMessage, write
+from otel_reliability.model.flaws import FIRST_CALL_MISSING
 from otel_reliability.model.record import RunRecord
 from otel_reliability.model.run import CloseReason, Outcome, RunChange
-from otel_reliability.model.span import PAUSED, AgentSpan, InvocationFacts, Notes, Session
+from otel_reliability.model.span import (
+    PAUSED,
+    AgentSpan,
+    InvocationFacts,
+    ModelFacts,
+    Notes,
+    Session,
+)
 from otel_reliability.report.run_fields import facts_of, record_of
-from otel_reliability.testing import model
+from otel_reliability.testing import at, model, tool
 from tests.assembly.rebuilding import Watched, invocation, rebuilt
 from tests.kafka.streams import BEGIN, MemoryValues
 
@@ -58,6 +66,17 @@ def test_the_next_run_of_a_conversation_goes_on_with_one_that_waited(
         None,
     ]
     assert third.duration_s == pytest.approx(9)
+
+
+def test_a_run_that_resumes_another_lacks_no_model_call() -> None:
+    """Its first model call answers the call that was approved, which another run asked for."""
+    approved, root = run(2)[1], run(2)[0]
+    approved = replace(approved, facts=ModelFacts(request=b""), start_ns=at(205), end_ns=at(206))
+    called = tool(3, 1, "refund", trace=2, session=TALK, start=201, end=202)
+    second = [root, called, approved]
+    for first, flaws in ((run(1), (FIRST_CALL_MISSING,)), (run(1, paused=True), ())):
+        for order in ([*first, *second], [*second, *first]):
+            assert rebuilt(*order)[1].flaws == flaws
 
 
 def test_it_is_shown() -> None:

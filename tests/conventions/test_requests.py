@@ -58,7 +58,8 @@ def test_the_request_is_found_in_every_shape(value: object) -> None:
 
 @pytest.mark.parametrize("value", [[USER, TOOL], json.dumps([USER, TOOL])])
 def test_a_model_call_that_continues_a_run_tells_no_request(value: object) -> None:
-    assert requests.of_model(value) is None
+    """But that it does."""
+    assert requests.of_model(value) == b""
     assert requests.of_invocation(value) == sketch_of(ASKED)
 
 
@@ -204,3 +205,14 @@ def test_each_convention_names_its_own_inputs(scope: str, attributes: dict[str, 
 
     assert isinstance(facts, InvocationFacts | ModelFacts)
     assert facts.request == sketch_of(ASKED)
+
+
+@pytest.mark.parametrize("kind", ["tool_result", "tool_call_response"])
+@pytest.mark.parametrize("has_text", [False, True])
+def test_what_tools_returned_may_stand_in_the_name_of_the_user(kind: str, has_text: bool) -> None:
+    """As Anthropic and pydantic-ai have it; a picture without words is no such thing."""
+    text = [{"type": "text", "text": "Please cancel the order too"}] if has_text else []
+    returned = {"role": "user", "content": [{"type": kind, "content": "{}"}, *text]}
+    for value in ([USER, returned], json.dumps([USER, returned])):
+        assert (requests.of_model(value) == b"") is not has_text
+    assert requests.of_model([USER, {"role": "user", "content": [{"type": "image"}]}]) is None

@@ -176,6 +176,20 @@ def lost_models() -> Spans:
     return [root, *steps, model(9, 1, 100.2, tokens=50)]
 
 
+def begun_by_a_tool() -> Spans:
+    """A run whose only model call answers what a tool returned."""
+    returned = '[{"role": "user", "content": "Go"}, {"role": "tool", "content": "done"}]'
+    said = model(9, 1, 105.2, tokens=50)
+    return [
+        *runs("a"),
+        replace(said, attributes={**said.attributes, "gen_ai.input.messages": returned}),
+    ]
+
+
+def without_agents_name() -> Spans:
+    return without(runs("a"), "gen_ai.agent.name")
+
+
 def executed_again() -> Spans:
     """A run in two attempts; the first ended when its process did."""
     call = {"gen_ai.tool.call.id": "call-1"}
@@ -230,6 +244,8 @@ PLANTED: dict[str, Callable[[], Spans]] = {
     "agent_missing": agentless,
     "dropped_parts": cut_off,
     "model_calls_lost": lost_models,
+    "first_model_call_missing": begun_by_a_tool,
+    "agent_unnamed": without_agents_name,
     "split_trace": split,
     "tokens_partial": partial_tokens,
     "calls_from_messages": messages,
@@ -369,11 +385,12 @@ TRUE_FINDINGS = {
     "conversation_invented": 6,
     "root_missing": 2,
     "time_resolution": 1,
+    "agent_unnamed": 1,
 }
 """Findings about real recordings, by runs: what these instrumentations do not record (arguments
 without capture of content; tools of two of them), one that gives each run a conversation, two runs
-whose process was killed, a model call that ended without an answer, and one recording in
-milliseconds.
+whose process was killed, a model call that ended without an answer, one recording in milliseconds,
+and an agent of Haystack without a name.
 """
 
 
