@@ -237,6 +237,8 @@ class RunBuilder:
         first = draft.first
         implicit = draft.implicit
         gathered = draft.gathered
+        if gathered.evaluations and root is not None:
+            gathered.leave_out(_judged_later(tree, root, gathered.evaluations, members))
         background = _background(draft)
         lasts = _extent(draft, background)
         notes, evaluations = _reports(draft)
@@ -312,7 +314,7 @@ class RunBuilder:
             flaws=_flaws(draft, cut, lacks_calls=usage.lacks_calls),
             outcome_key=notes.outcome_key,
             first_step=_first_step(models, steps)
-            or _first_moment(tree.spans, first, models, steps),
+            or (None if session is None else _first_moment(tree.spans, first, models, steps)),
             last_response=next(
                 (id_ for one in reversed(models) if (id_ := one.facts.response_id)), None
             ),
@@ -477,6 +479,28 @@ def _background(draft: _Draft) -> Collection[int]:
     return in_background(draft.linked.tree, root, draft.members)
 
 
+def _judged_later(
+    tree: SpanTree, root: Invocation, evaluations: Iterable[int], members: Iterable[int]
+) -> Collection[int]:
+    """Return the spans below evaluations that began after the end of a run: what a judge used to
+    look at it is none of its work.
+    """
+    end = root.span.end_ns
+    later = {i for i in evaluations if tree.spans[i].start_ns >= end}
+    if not later or end <= root.span.start_ns:
+        return ()
+    found = set(later)
+    for i in members:
+        passed: list[int] = []
+        above = i
+        while above not in (NONE, root.at) and above not in found:
+            passed.append(above)
+            above = tree.parent[above]
+        if above in found:
+            found.update(passed)
+    return found
+
+
 def _extent(draft: _Draft, background: Collection[int]) -> Extent:
     tree = draft.linked.tree
     spans = tree.spans
@@ -617,8 +641,8 @@ def _first_moment(
     models: Sequence[ModelSpan],
     steps: Sequence[Step],
 ) -> str | None:
-    """Return when a run without ids began, and its first step: no two runs have the same times,
-    unless one was exported twice. None where its clock shows whole seconds.
+    """Return when a run without ids began, and its first step: no two runs of a conversation have
+    the same times, unless one was exported twice. None where its clock shows whole seconds.
     """
     at = models[0].at if models else steps[0].at if steps else None
     if at is None or not first.start_ns % SECOND_NS:

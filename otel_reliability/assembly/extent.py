@@ -11,7 +11,7 @@ from otel_reliability.assembly.invocations import Invocation
 from otel_reliability.assembly.span_tree import NONE, SpanTree
 from otel_reliability.model.span import KIND_CLIENT, KIND_SERVER, STEPS, AgentSpan, Kind
 
-UNTIMED: Final = frozenset({Kind.OTHER, Kind.COMPRESSION})
+UNTIMED: Final = frozenset({Kind.OTHER, Kind.COMPRESSION, Kind.EVALUATION})
 """Kinds that a run does not begin or end with."""
 _AGENT: Final = Kind.AGENT
 _TOOL: Final = Kind.TOOL

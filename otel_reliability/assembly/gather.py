@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Final, TypeAlias
 
 from msgspec import Struct
@@ -30,6 +30,7 @@ _MODEL = Kind.MODEL
 _TOOL = Kind.TOOL
 _HANDOFF = Kind.HANDOFF
 _OTHER = Kind.OTHER
+_EVALUATION = Kind.EVALUATION
 _COMPRESSION = Kind.COMPRESSION
 _CHAIN = Kind.CHAIN
 _NO_MODEL: Final = ModelFacts()
@@ -42,7 +43,8 @@ class Gathered(Struct, eq=False):
 
     - `timed`: those that a run may begin or end with. `models`, `steps`: model calls, tool calls
       and hand-offs, as each span reports them.
-    - `annotated`: those with notes or evaluations. `compressed`: those with compressions.
+    - `annotated`: those with notes or evaluations. `evaluations`: those of judges and guardrails.
+      `compressed`: those with compressions.
     - `pending`, `rejected`: calls that wait for an approval, and tools that were refused.
     - `session`, `rank`: the session that was named with the lowest rank; first that of the root.
     - `model_scopes`: how often another scope than before reports model calls. `model_scope`,
@@ -62,6 +64,7 @@ class Gathered(Struct, eq=False):
     steps: list[Step] = []
     annotated: list[int] = []
     compressed: list[int] = []
+    evaluations: list[int] = []
     pending: list[int] = []
     rejected: set[int] = set()
     responses: set[str] = set()
@@ -100,6 +103,9 @@ class Gathered(Struct, eq=False):
                 self.session = session.id
             if kind is _OTHER:
                 continue
+            if kind is _EVALUATION:
+                self.evaluations.append(i)
+                continue
             timed.append(i)
             if span.scope is not scope or span.resource is not resource:
                 scope = span.scope
@@ -115,6 +121,12 @@ class Gathered(Struct, eq=False):
                 self._add_handoff(i, span)
             else:
                 self._add_invocation(i, span)
+
+    def leave_out(self, apart: Container[int]) -> None:
+        """Forget the steps of spans that are no work of the run."""
+        self.timed = [i for i in self.timed if i not in apart]
+        self.models = [one for one in self.models if one.at not in apart]
+        self.steps = [one for one in self.steps if one.at not in apart]
 
     def _add_model(self, i: int, span: AgentSpan) -> None:
         facts = span.facts

@@ -39,6 +39,7 @@ _CHAIN = Kind.CHAIN
 _MODEL = Kind.MODEL
 _TOOL = Kind.TOOL
 _OTHER = Kind.OTHER
+_EVALUATION = Kind.EVALUATION
 _WORK: Final = STEPS | {Kind.AGENT}
 
 
@@ -46,8 +47,8 @@ class Position(Struct, frozen=True, eq=False):
     """Place of the children of a span, shared by all of them.
 
     - `node`: the invocation above. `tool`, `model`: the tool and the model span between.
-    - `below_tool`, `below_chain`: whether a tool or a chain lies between. `gap`: whether a local
-      parent is missing above all.
+    - `below_tool`, `below_chain`: whether a tool (or an evaluation) or a chain lies between. `gap`:
+      whether a local parent is missing above all.
     """
 
     node: Invocation | None = None
@@ -228,6 +229,8 @@ class SpanTree:
             below = Position(node, tool=i, below_tool=True, below_chain=here.below_chain, gap=gap)
         elif kind is _MODEL:
             below = replace(here, model=i)
+        elif kind is _EVALUATION:  # what a judge or a guardrail calls does not name the run
+            below = replace(here, below_tool=True)
         elif is_chain and not is_container and not here.below_chain:
             below = replace(here, below_chain=True)
         if tool != NONE:

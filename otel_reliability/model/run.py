@@ -164,9 +164,10 @@ class Run(Struct, frozen=True, gc=False, array_like=True):
     None where that is not known. `flaws` are the kinds of flaws of its telemetry that its other
     fields do not show (`model.flaws`). `outcome_key` is the hash of the business key by which an
     outcome can name the run later. `first_step` is the id of its first model response, else of its
-    first tool call, else when it and its first step began; None where that identifies none. `last_response` is the id of
-    its last model response, `previous_response` that of the response that it continues.
-    `resumes` is the run of its conversation that waited for a person, and that it goes on with.
+    first tool call, else when it and its first step began; None where that identifies none.
+    `last_response` is the id of its last model response, `previous_response` that of the response
+    that it continues. `resumes` is the run of its conversation that waited for a person, and that
+    it goes on with.
     """
 
     run_id: str

@@ -379,10 +379,15 @@ def test_runs_of_two_agents_are_not_held_for_one_once_the_late_root_names_its_ow
 
 
 def exported(
-    trace: int, start: float, tokens: int = 100, end: float = 9, steps: int = 2
+    trace: int,
+    start: float,
+    tokens: int = 100,
+    end: float = 9,
+    steps: int = 2,
+    session: Session | None = TALK,
 ) -> list[AgentSpan]:
     """A run whose steps have no ids."""
-    place: dict[str, Any] = {"trace": trace, "session": TALK}
+    place: dict[str, Any] = {"trace": trace, "session": session}
     made = [
         said(2, 1, None, tokens, start=start + 1, **place),
         tool(3, 1, "search", start=start + 2, **place),
@@ -412,5 +417,7 @@ def test_runs_without_ids_are_one_where_all_of_their_times_and_tokens_agree(
     assert len(rebuilt(*exported(1, 0.352), *other)) == 2
 
 
-def test_times_of_whole_seconds_tell_no_runs_apart() -> None:
+def test_times_of_whole_seconds_or_without_a_conversation_tell_nothing() -> None:
     assert len(rebuilt(*exported(1, 7), *exported(2, 7))) == 2
+    alone = [exported(trace, 0.352, session=None) for trace in (1, 2)]
+    assert [run.flaws for run in rebuilt(*alone[0], *alone[1])] == [(), ()]

@@ -54,6 +54,8 @@ TOOL = {OPERATION: "execute_tool", "gen_ai.tool.name": "search", "gen_ai.tool.ca
         ("upsert_memory", Kind.TOOL),
         ("delete_memory_store", Kind.TOOL),
         ("execute_code", Kind.TOOL),
+        ("evaluation", Kind.EVALUATION),
+        ("apply_guardrail", Kind.EVALUATION),
         ("create_agent", Kind.OTHER),
         ("embeddings", Kind.OTHER),
         ("plan", Kind.OTHER),
@@ -761,3 +763,29 @@ def test_the_agents_that_reply_in_a_conversation_of_ag2_are_one_run() -> None:
     assert whole.input_tokens == 20
     other = span(1, attributes={OPERATION: "conversation"}, end=9.0)
     assert len([one for one in rebuilt(other, *spans) if not one.nested]) == 3
+
+
+def judged(number: int, start: float) -> list[Any]:
+    """An evaluation below the agent, with the model that judged, and an agent that helped it."""
+    usage = {"gen_ai.usage.input_tokens": 900, "gen_ai.usage.output_tokens": 90}
+    helper = {OPERATION: "invoke_agent", "gen_ai.agent.name": "judge"}
+    below = number + 1
+    return [
+        span(number, 1, attributes={OPERATION: "evaluation"}, start=start, end=start + 9),
+        span(below, number, attributes={**CHAT, **usage}, start=start + 1, end=start + 2),
+        span(number + 2, number, attributes=helper, start=start + 3, end=start + 8),
+        span(number + 3, number + 2, attributes=TOOL, start=start + 4, end=start + 5),
+    ]
+
+
+def test_what_judges_a_run_after_its_end_is_none_of_its_work() -> None:
+    usage = {"gen_ai.usage.input_tokens": 100, "gen_ai.usage.output_tokens": 10}
+    work = [
+        span(1, attributes=AGENT, end=20.0),
+        span(2, 1, attributes={**CHAT, **usage}, start=1.0, end=2.0),
+    ]
+    (later,) = [one for one in rebuilt(*work, *judged(5, 3600.0)) if not one.nested]
+    assert (later.key.agent, later.path, later.input_tokens) == ("support", (), 100)
+    assert later.duration_s == 20
+    (meanwhile,) = [one for one in rebuilt(*work, *judged(5, 5.0)) if not one.nested]
+    assert (meanwhile.path, meanwhile.input_tokens) == (("search",), 1000)

@@ -26,6 +26,8 @@ def test_observations_are_named_by_their_spans() -> None:
     )
     assert (one.name, one.arguments, one.result) == ("search", hashed({"q": 1}), hashed("ok"))
     assert read(span(attributes={TYPE: "retriever"}, scope=SDK)).kind is Kind.RETRIEVAL
+    for judge in ("evaluator", "guardrail"):
+        assert read(span(attributes={TYPE: judge}, scope=SDK)).kind is Kind.EVALUATION
     assert is_nothing(span(attributes={TYPE: "span"}, scope=SDK))
 
 

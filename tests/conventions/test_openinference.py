@@ -45,7 +45,7 @@ def seen(kind: str, name: str = "span", scope: str = "test", **attributes: Any) 
         ("RETRIEVER", Kind.RETRIEVAL),
         ("EVALUATOR", Kind.EVALUATION),
         ("EMBEDDING", Kind.OTHER),
-        ("GUARDRAIL", Kind.OTHER),
+        ("GUARDRAIL", Kind.EVALUATION),
         ("UNKNOWN", Kind.OTHER),
         ("tool", Kind.TOOL),
     ],
@@ -589,3 +589,26 @@ def test_to_its_converter_of_genai_all_is_a_model_or_an_agent(
     )
     assert (found.key.agent, found.path, found.input_tokens) == ("desk", ("search",), 10)
     assert [one.model for one in found.model_calls] == ["gpt"]
+
+
+def test_an_agent_within_a_guardrail_names_no_run() -> None:
+    """It begins before the agent that it guards, beside it."""
+    scope = SCOPE + "openai_agents"
+
+    def part(number: int, parent: int | None, kind: str, name: str = "", at: float = 0) -> RawSpan:
+        named = {"graph.node.id": name} if name else {}
+        attributes = {KIND: kind, **named}
+        return span(number, parent, scope=scope, attributes=attributes, start=at, end=9.0)
+
+    found = runs(
+        part(1, None, "AGENT"),
+        part(2, 1, "GUARDRAIL", at=0.1),
+        part(3, 2, "AGENT", "Topic check", at=0.2),
+        part(4, 3, "LLM", at=0.3),
+        part(5, 1, "AGENT", "Support", at=0.4),
+        part(6, 5, "LLM", at=0.5),
+    )
+    assert [(one.key.agent, one.nested) for one in found] == [
+        ("Support", False),
+        ("Topic check", True),
+    ]

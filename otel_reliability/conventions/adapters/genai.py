@@ -188,6 +188,8 @@ NO_STEPS_BEGIN: Final = ("embed", "rerank")
 """Beginnings of their names elsewhere: `embed`, `embedContent`."""
 RETRIEVAL_OPERATIONS: Final = frozenset({"retrieval", "retrieve", "search_memory"})
 
+EVALUATION_OPERATIONS: Final = frozenset({"evaluation", "evaluate", "apply_guardrail", "guardrail"})
+EVALUATED: Final = Answer(Kind.EVALUATION)
 CONVERSATION: Final = "conversation"
 AG2_TYPE: Final = "ag2.span.type"
 """A conversation of AG2 (0.x) is the run of all agents that reply in it, one after the other."""
@@ -393,7 +395,7 @@ def by_operation(operation: str, span: SpanView) -> Answer:
     found = _by_keys(span)
     if found is None and _WORD_BREAK.sub("_", operation.lower()) in NAMED_AGENT_OPERATIONS:
         found = agent(span) if values.name(span.get(AGENT_NAME)) is not None else None
-    return found or NOTHING
+    return found or (EVALUATED if operation in EVALUATION_OPERATIONS else NOTHING)
 
 
 def named_call(operation: str, span: SpanView) -> Answer:

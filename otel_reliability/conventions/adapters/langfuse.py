@@ -27,6 +27,12 @@ AGENT_NAME: Final = METADATA + langchain.AGENT_NAME
 CALL_ID: Final = METADATA + "tool_call_id"
 
 
+OTHER_KINDS: Final = {
+    "retriever": Answer(Kind.RETRIEVAL),
+    "evaluator": Answer(Kind.EVALUATION),
+    "guardrail": Answer(Kind.EVALUATION),
+}
+
 CACHED: Final = ("input_cache_read", "input_cached_tokens", "cache_read_input_tokens")
 CACHE_WRITTEN: Final = ("input_cache_creation", "cache_creation_input_tokens")
 """Details of the usage, in the words of LangChain and of the providers."""
@@ -62,7 +68,7 @@ class Langfuse(Convention):
             return Answer(Kind.MODEL, _model(span), failed)
         if kind == "chain":
             return Answer(*_chain(span), failed)
-        return Answer(Kind.RETRIEVAL) if kind == "retriever" else NOTHING
+        return OTHER_KINDS.get(kind, NOTHING)
 
 
 def _chain(span: SpanView) -> tuple[Kind, InvocationFacts]:

@@ -133,7 +133,7 @@ class OpenInference(Convention):
     needs = (SPAN_KIND, genai.OPERATION)
 
     def read(self, span: SpanView) -> Answer | None:
-        """Read by kind. Kinds that are no step (EMBEDDING, RERANKER, GUARDRAIL, PROMPT, …) are
+        """Read by kind. Kinds that are no step (EMBEDDING, RERANKER, PROMPT, …) are
         nothing.
         """
         kind = span.get(SPAN_KIND)
@@ -150,7 +150,7 @@ class OpenInference(Convention):
                 return _tool(span)
             case "RETRIEVER":
                 return Answer(Kind.RETRIEVAL)
-            case "EVALUATOR":
+            case "EVALUATOR" | "GUARDRAIL":
                 return Answer(Kind.EVALUATION)
             case _:
                 return NOTHING
