@@ -50,6 +50,7 @@ from otel_reliability.assembly.unseen_steps import (
     invocations_in,
     lost_steps,
     message_steps,
+    served_steps,
     tools_of_messages,
 )
 from otel_reliability.config import Settings
@@ -541,6 +542,8 @@ def _models(draft: _Draft, background: Collection[int]) -> list[ModelSpan]:
     """
     tree = draft.linked.tree
     gathered = draft.gathered
+    if gathered.beside_cache:
+        gathered.count_inputs_whole()
     models = gathered.models
     if background:
         service = draft.first.resource.service
@@ -578,7 +581,20 @@ def _own_steps(draft: _Draft, models: list[ModelSpan]) -> tuple[list[Step], bool
 
 
 def _observed_steps(draft: _Draft, models: list[ModelSpan]) -> tuple[list[Step], Tools]:
-    """Return each step once, and how steps were observed: by their spans, else by messages."""
+    """Return each step once, and how steps were observed: by their spans, else by messages. Calls
+    that a provider executed itself are in messages only.
+    """
+    steps, tools = _executed_steps(draft, models)
+    if tools is Tools.UNOBSERVABLE or not any(one.facts.served for one in models):
+        return steps, tools
+    served = served_steps(draft.linked.tree, steps, models)
+    if not served:
+        return steps, tools
+    return sorted([*steps, *served], key=lambda step: step.order), Tools.MESSAGES
+
+
+def _executed_steps(draft: _Draft, models: list[ModelSpan]) -> tuple[list[Step], Tools]:
+    """Return the steps that the agent executed itself, each once, and how they were observed."""
     tree = draft.linked.tree
     root = draft.root
     gathered = draft.gathered

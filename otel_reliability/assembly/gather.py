@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 from msgspec import Struct
 
 from otel_reliability.assembly.span_tree import NONE, SpanTree
-from otel_reliability.assembly.steps import ModelSpan, Step, with_whole_input
+from otel_reliability.assembly.steps import ModelSpan, Step, with_cache_added, with_whole_input
 from otel_reliability.model.span import (
     PAUSED,
     AgentSpan,
@@ -49,6 +49,8 @@ class Gathered(Struct, eq=False):
     - `session`, `rank`: the session that was named with the lowest rank; first that of the root.
     - `model_scopes`: how often another scope than before reports model calls. `model_scope`,
       `prompt`, `definitions`: those of the latest.
+    - `beside_cache`: the scope, the provider and the model of calls whose input is what the cache
+      did not hold, as a call showed in which that is less.
     - `responses`: the ids of the responses of models; `has_repeated_response`: one came twice.
     - `senders`, `traits`: who sent the spans, and how the agent is made.
     - `has_tool_spans`: tools have spans. `asked_silently`: a model may have asked for tools
@@ -67,6 +69,7 @@ class Gathered(Struct, eq=False):
     evaluations: list[int] = []
     pending: list[int] = []
     rejected: set[int] = set()
+    beside_cache: set[tuple[str, str | None, str | None]] = set()
     responses: set[str] = set()
     has_repeated_response: bool = False
     senders: set[Sender] = set()
@@ -122,6 +125,23 @@ class Gathered(Struct, eq=False):
             else:
                 self._add_invocation(i, span)
 
+    def count_inputs_whole(self) -> None:
+        """Count the input of a model whole where another call of it showed that the cached part is
+        left out.
+        """
+        spans = self.tree.spans
+        for position, one in enumerate(self.models):
+            facts = one.facts
+            given = spans[one.at].facts
+            if (
+                isinstance(given, ModelFacts)
+                and (facts.cached or facts.cache_written)
+                and facts.tokens == given.tokens
+                and facts.tokens.input is not None
+                and _counter(spans[one.at], facts) in self.beside_cache
+            ):
+                self.models[position] = ModelSpan(one.at, with_cache_added(facts))
+
     def leave_out(self, apart: Container[int]) -> None:
         """Forget the steps of spans that are no work of the run."""
         self.timed = [i for i in self.timed if i not in apart]
@@ -133,7 +153,7 @@ class Gathered(Struct, eq=False):
         if type(facts) is not ModelFacts:
             facts = _NO_MODEL
         elif facts.tokens.input == 0 or facts.cached is not None or facts.cache_written is not None:
-            facts = with_whole_input(facts)
+            facts = self._with_whole_input(span, facts)
         self.models.append(ModelSpan(i, facts))
         response = facts.response_id
         if response is not None:
@@ -153,6 +173,12 @@ class Gathered(Struct, eq=False):
             self.traits.add(("prompt", facts.prompt, "tools", facts.tools))
         if facts.reasoning is not None:
             self.traits.add(("reasoning", facts.reasoning))
+
+    def _with_whole_input(self, span: AgentSpan, given: ModelFacts) -> ModelFacts:
+        facts = with_whole_input(given)
+        if facts is not given and facts.tokens.input is not None:
+            self.beside_cache.add(_counter(span, given))
+        return facts
 
     def _add_tool(self, i: int, span: AgentSpan) -> None:
         facts = span.facts
@@ -202,6 +228,11 @@ class Gathered(Struct, eq=False):
                 )
         elif type(facts) is ToolFacts:
             self.has_tool_spans = True
+
+
+def _counter(span: AgentSpan, facts: ModelFacts) -> tuple[str, str | None, str | None]:
+    """Return who counts the tokens of a model call."""
+    return span.scope, facts.provider, facts.request_model or facts.model
 
 
 def _call_order(call: Call) -> tuple[str, str]:

@@ -497,10 +497,16 @@ def with_whole_input(facts: ModelFacts) -> ModelFacts:
         return facts
     cached = (facts.cached or 0) + (facts.cache_written or 0)
     if cached > given:
-        return replace(facts, tokens=Tokens(given + cached, facts.tokens.output))
+        return with_cache_added(facts)
     if given == 0 and not facts.tokens.output:
         return replace(facts, tokens=_NO_TOKENS)
     return facts
+
+
+def with_cache_added(facts: ModelFacts) -> ModelFacts:
+    """Return a model call whose input is what the cache did not hold, with the whole of it."""
+    used = known_sum((facts.tokens.input, facts.cached, facts.cache_written))
+    return replace(facts, tokens=Tokens(used, facts.tokens.output))
 
 
 def models_once(tree: SpanTree, items: list[ModelSpan]) -> list[ModelSpan]:

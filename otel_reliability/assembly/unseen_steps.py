@@ -68,6 +68,27 @@ def message_steps(
     return found
 
 
+def served_steps(tree: SpanTree, steps: Iterable[Step], models: Iterable[ModelSpan]) -> list[Step]:
+    """Return the calls that providers executed in the course of model calls, at the end of these.
+    A tool of which a span was seen, among the `steps`, has spans.
+    """
+    seen = {step.call.name for step in steps}
+    return [
+        Step(
+            one.at,
+            tree.spans[one.at].end_ns,
+            tree.spans[one.at].end_ns,
+            tree.spans[one.at].span_id,
+            position,
+            Call(name),
+            tree.nodes[one.at],
+        )
+        for one in models
+        for position, name in enumerate(one.facts.served)
+        if name not in seen
+    ]
+
+
 def lost_steps(
     tree: SpanTree, root: Invocation | None, steps: Sequence[Step], models: Sequence[ModelSpan]
 ) -> list[Step]:

@@ -200,6 +200,7 @@ class Templates:
             parts["calls"] = ()
         else:
             parts["asked_for_tools"] = bool(calls)
+        parts["served"] = parts["served"] or ()
         return ModelFacts(**parts)
 
     def invocation(self, parts: Parts) -> InvocationFacts:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -789,3 +790,27 @@ def test_what_judges_a_run_after_its_end_is_none_of_its_work() -> None:
     assert later.duration_s == 20
     (meanwhile,) = [one for one in rebuilt(*work, *judged(5, 5.0)) if not one.nested]
     assert (meanwhile.path, meanwhile.input_tokens) == (("search",), 1000)
+
+
+def says(*parts: dict[str, Any]) -> dict[str, Any]:
+    messages = json.dumps([{"role": "assistant", "parts": list(parts)}])
+    return {**CHAT, "gen_ai.output.messages": messages}
+
+
+SERVED = {"type": "server_tool_call", "id": "s1", "name": "web_search", "server_tool_call": {}}
+BUILT_IN = {"type": "tool_call", "id": "s1", "name": "web_search", "builtin": True}
+RETURNED = {"type": "tool_call_response", "id": "s1", "name": "web_search", "builtin": True}
+TEXT = {"type": "text", "content": "done"}
+
+
+@pytest.mark.parametrize("called", [SERVED, BUILT_IN])
+def test_what_the_provider_called_itself_is_a_call(called: dict[str, Any]) -> None:
+    root = span(1, attributes=AGENT, end=9.0)
+    answer = span(2, 1, attributes=says(called, RETURNED, TEXT), start=1.0)
+    found = run(root, answer)
+    assert (found.path, found.tools) == (("web_search",), Tools.MESSAGES)
+    own = span(3, 1, attributes=TOOL, start=4.0)
+    assert run(root, answer, own).path == ("web_search", "search")
+    spanned = {**TOOL, "gen_ai.tool.name": "web_search"}
+    seen = run(root, answer, span(3, 1, attributes=spanned, start=1.2))
+    assert (seen.path, seen.tools) == (("web_search",), Tools.OBSERVED)

@@ -106,3 +106,12 @@ def test_version_7_keeps_the_session_in_the_context() -> None:
         "ai.settings.context.sessionId": "s-7",
     }
     assert session(span(attributes=attributes, scope="ai")) == "s-7"
+
+
+def test_a_tool_that_the_provider_executed_has_no_span_and_is_a_call() -> None:
+    calls = '[{"toolCallId":"c1","toolName":"web_search","input":"{}","providerExecuted":true}]'
+    told = {"ai.response.finishReason": "stop", "ai.response.toolCalls": calls}
+    step = seen("ai.generateText.doGenerate", told, 2, 1)
+    facts = model(step)
+    assert (facts.asked_for_tools, facts.calls, facts.served) == (False, (), ("web_search",))
+    assert run(seen("ai.generateText"), step).path == ("web_search",)

@@ -23,6 +23,7 @@ from otel_reliability.conventions.base import (
     SpanView,
     own,
     own_of_all,
+    own_once,
     own_value,
     reported_call,
 )
@@ -235,6 +236,7 @@ FAILED_WORDS: Final = frozenset({"error", "failed"})
 FAILED_RUNS: Final = frozenset({"failed", "expired"})
 """States of a run that Azure keeps which are failures, whatever its span says."""
 
+_SERVED_MARKS: Final = ("server_tool_call", '"builtin"')
 MERGED_TOOLS: Final = frozenset({"(merged tools)", "(merged)"})
 FINISH_TOOL: Final = "final_answer"
 """The tool by which smolagents ends a run; in any other scope a tool of that name is a tool."""
@@ -347,6 +349,7 @@ def details_event(log: RawLog) -> EventAnswer | None:
         asks_for_tools(finish_reasons(given)),
         OUTPUT_MESSAGES in given,
         message_calls(given.get(OUTPUT_MESSAGES)),
+        served=served_tools(given.get(OUTPUT_MESSAGES)),
         cost=values.first(given, COSTS, values.amount),
         response_id=values.text(given.get(RESPONSE_ID)),
         provider=values.first(given, PROVIDERS, values.text),
@@ -561,6 +564,7 @@ def model(span: SpanView, **other: Any) -> Answer:
         provider=provider(span),
         cached=own(values.integer, *CACHED_TOKENS),
         cache_written=own(values.integer, *CACHE_WRITTEN_TOKENS),
+        served=own_once(served_tools, OUTPUT_MESSAGES),
     )
     return Answer(Kind.MODEL, replace(facts, **other), failed_by(reasons))
 
@@ -611,7 +615,25 @@ def message_calls(messages: object) -> tuple[Call, ...]:
         )
         for message in values.objects(messages)
         for part in values.objects(message.get("parts"))
-        if part.get("type") == "tool_call"
+        if part.get("type") == "tool_call" and part.get("builtin") is not True
+    )
+
+
+def served_tools(messages: object) -> tuple[str, ...]:
+    """The tools that the provider called itself: parts `server_tool_call` of a model's output, and
+    those that pydantic-ai marks as built in.
+    """
+    if messages is None or (
+        isinstance(messages, str) and not any(mark in messages for mark in _SERVED_MARKS)
+    ):
+        return ()
+    return tuple(
+        name
+        for message in values.objects(messages)
+        for part in values.objects(message.get("parts"))
+        if (part.get("type") == "server_tool_call" or part.get("builtin") is True)
+        and part.get("type") != "tool_call_response"
+        and (name := values.text(part.get("name"))) is not None
     )
 
 

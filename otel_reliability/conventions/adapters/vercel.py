@@ -17,6 +17,7 @@ from otel_reliability.conventions.base import (
     Convention,
     SpanView,
     own,
+    own_once,
     own_value,
     reported_call,
 )
@@ -124,6 +125,7 @@ def _model(span: SpanView) -> ModelFacts:
         cached=own(values.integer, *CACHED_TOKENS),
         cache_written=own(values.integer, *CACHE_WRITTEN_TOKENS),
         emits_tools=True,
+        served=own_once(_served_tools, "ai.response.toolCalls"),
     )
 
 
@@ -135,6 +137,18 @@ def _message_calls(calls: object) -> tuple[Call, ...]:
             values.raw(call, ("input", "args")),
         )
         for call in values.objects(calls)
+        if call.get("providerExecuted") is not True
+    )
+
+
+def _served_tools(calls: object) -> tuple[str, ...]:
+    if isinstance(calls, str) and "providerExecuted" not in calls:
+        return ()
+    return tuple(
+        name
+        for call in values.objects(calls)
+        if call.get("providerExecuted") is True
+        and (name := values.text(call.get("toolName"))) is not None
     )
 
 
