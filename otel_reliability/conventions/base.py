@@ -78,11 +78,6 @@ def own(reader: Callable[[Any], Any], *keys: str) -> Any:
     return Own(reader, keys)
 
 
-def own_once(reader: Callable[[Any], Any], *keys: str) -> Any:
-    """Read a part in the same way, of equal values once."""
-    return Own(reader, keys, once=True)
-
-
 def own_of_all(reader: Callable[..., Any], *keys: str) -> Any:
     """Read a part from the values of all of these keys; the reader gets None for an absent one."""
     return Own(reader, keys, joined=True)

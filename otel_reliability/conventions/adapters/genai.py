@@ -23,7 +23,6 @@ from otel_reliability.conventions.base import (
     SpanView,
     own,
     own_of_all,
-    own_once,
     own_value,
     reported_call,
 )
@@ -564,7 +563,7 @@ def model(span: SpanView, **other: Any) -> Answer:
         provider=provider(span),
         cached=own(values.integer, *CACHED_TOKENS),
         cache_written=own(values.integer, *CACHE_WRITTEN_TOKENS),
-        served=own_once(served_tools, OUTPUT_MESSAGES),
+        served=own(served_tools, OUTPUT_MESSAGES),
     )
     return Answer(Kind.MODEL, replace(facts, **other), failed_by(reasons))
 

@@ -17,7 +17,6 @@ from otel_reliability.conventions.base import (
     Convention,
     SpanView,
     own,
-    own_once,
     own_value,
     reported_call,
 )
@@ -125,7 +124,7 @@ def _model(span: SpanView) -> ModelFacts:
         cached=own(values.integer, *CACHED_TOKENS),
         cache_written=own(values.integer, *CACHE_WRITTEN_TOKENS),
         emits_tools=True,
-        served=own_once(_served_tools, "ai.response.toolCalls"),
+        served=own(_served_tools, "ai.response.toolCalls"),
     )
 
 
