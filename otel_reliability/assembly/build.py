@@ -542,8 +542,8 @@ def _models(draft: _Draft, background: Collection[int]) -> list[ModelSpan]:
     """
     tree = draft.linked.tree
     gathered = draft.gathered
-    if gathered.beside_cache:
-        gathered.count_inputs_whole()
+    if gathered.beside_cache or gathered.beside_reasoning:
+        gathered.count_whole()
     models = gathered.models
     if background:
         service = draft.first.resource.service

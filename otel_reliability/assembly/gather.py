@@ -8,7 +8,14 @@ from typing import Final, TypeAlias
 from msgspec import Struct
 
 from otel_reliability.assembly.span_tree import NONE, SpanTree
-from otel_reliability.assembly.steps import ModelSpan, Step, with_cache_added, with_whole_input
+from otel_reliability.assembly.steps import (
+    ModelSpan,
+    Step,
+    with_cache_added,
+    with_reasoning_added,
+    with_whole_input,
+    with_whole_output,
+)
 from otel_reliability.model.span import (
     PAUSED,
     AgentSpan,
@@ -26,6 +33,8 @@ Sender: TypeAlias = tuple[str, str, str]
 """Sender of a span: its scope, the version of the service, the version of the scope."""
 Traits: TypeAlias = tuple[str | None, ...]
 """Fingerprints of an agent: kinds and values in turn."""
+Counter: TypeAlias = tuple[str, str | None, str | None]
+"""Scope, provider and model of a call: together they count its tokens in one way."""
 _MODEL = Kind.MODEL
 _TOOL = Kind.TOOL
 _HANDOFF = Kind.HANDOFF
@@ -49,8 +58,8 @@ class Gathered(Struct, eq=False):
     - `session`, `rank`: the session that was named with the lowest rank; first that of the root.
     - `model_scopes`: how often another scope than before reports model calls. `model_scope`,
       `prompt`, `definitions`: those of the latest.
-    - `beside_cache`: the scope, the provider and the model of calls whose input is what the cache
-      did not hold, as a call showed in which that is less.
+    - `beside_cache`, `beside_reasoning`: the scope, the provider and the model of calls whose input
+      is what the cache did not hold, whose output is the answer only, as a call of them showed.
     - `responses`: the ids of the responses of models; `has_repeated_response`: one came twice.
     - `senders`, `traits`: who sent the spans, and how the agent is made.
     - `has_tool_spans`: tools have spans. `asked_silently`: a model may have asked for tools
@@ -69,7 +78,8 @@ class Gathered(Struct, eq=False):
     evaluations: list[int] = []
     pending: list[int] = []
     rejected: set[int] = set()
-    beside_cache: set[tuple[str, str | None, str | None]] = set()
+    beside_cache: set[Counter] = set()
+    beside_reasoning: set[Counter] = set()
     responses: set[str] = set()
     has_repeated_response: bool = False
     senders: set[Sender] = set()
@@ -125,22 +135,22 @@ class Gathered(Struct, eq=False):
             else:
                 self._add_invocation(i, span)
 
-    def count_inputs_whole(self) -> None:
-        """Count the input of a model whole where another call of it showed that the cached part is
-        left out.
+    def count_whole(self) -> None:
+        """Count the tokens of calls whole where another call of the same model showed that the
+        cached part of the input, or the reasoning, is left out.
         """
         spans = self.tree.spans
         for position, one in enumerate(self.models):
             facts = one.facts
             given = spans[one.at].facts
-            if (
-                isinstance(given, ModelFacts)
-                and (facts.cached or facts.cache_written)
-                and facts.tokens == given.tokens
-                and facts.tokens.input is not None
-                and _counter(spans[one.at], facts) in self.beside_cache
-            ):
-                self.models[position] = ModelSpan(one.at, with_cache_added(facts))
+            if not isinstance(given, ModelFacts):
+                continue
+            counter = _counter(spans[one.at], facts)
+            if counter in self.beside_cache and facts.tokens.input == given.tokens.input:
+                facts = facts if facts.tokens.input is None else with_cache_added(facts)
+            if counter in self.beside_reasoning and facts.tokens.output == given.tokens.output:
+                facts = facts if facts.tokens.output is None else with_reasoning_added(facts)
+            self.models[position] = ModelSpan(one.at, facts)
 
     def leave_out(self, apart: Container[int]) -> None:
         """Forget the steps of spans that are no work of the run."""
@@ -152,8 +162,8 @@ class Gathered(Struct, eq=False):
         facts = span.facts
         if type(facts) is not ModelFacts:
             facts = _NO_MODEL
-        elif facts.tokens.input == 0 or facts.cached is not None or facts.cache_written is not None:
-            facts = self._with_whole_input(span, facts)
+        elif _may_leave_out(facts):
+            facts = self._with_whole_usage(span, facts)
         self.models.append(ModelSpan(i, facts))
         response = facts.response_id
         if response is not None:
@@ -174,10 +184,13 @@ class Gathered(Struct, eq=False):
         if facts.reasoning is not None:
             self.traits.add(("reasoning", facts.reasoning))
 
-    def _with_whole_input(self, span: AgentSpan, given: ModelFacts) -> ModelFacts:
-        facts = with_whole_input(given)
-        if facts is not given and facts.tokens.input is not None:
+    def _with_whole_usage(self, span: AgentSpan, given: ModelFacts) -> ModelFacts:
+        whole = with_whole_input(given)
+        if whole is not given and whole.tokens.input is not None:
             self.beside_cache.add(_counter(span, given))
+        facts = with_whole_output(whole)
+        if facts is not whole:
+            self.beside_reasoning.add(_counter(span, given))
         return facts
 
     def _add_tool(self, i: int, span: AgentSpan) -> None:
@@ -230,8 +243,17 @@ class Gathered(Struct, eq=False):
             self.has_tool_spans = True
 
 
-def _counter(span: AgentSpan, facts: ModelFacts) -> tuple[str, str | None, str | None]:
-    """Return who counts the tokens of a model call."""
+def _may_leave_out(facts: ModelFacts) -> bool:
+    """Return whether the tokens of a call may not be all that it used."""
+    return (
+        facts.tokens.input == 0
+        or facts.cached is not None
+        or facts.cache_written is not None
+        or facts.reasoned is not None
+    )
+
+
+def _counter(span: AgentSpan, facts: ModelFacts) -> Counter:
     return span.scope, facts.provider, facts.request_model or facts.model
 
 

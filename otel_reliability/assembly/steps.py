@@ -503,6 +503,22 @@ def with_whole_input(facts: ModelFacts) -> ModelFacts:
     return facts
 
 
+def with_whole_output(facts: ModelFacts) -> ModelFacts:
+    """Return a model call with all that it wrote. The output that some report is the answer only,
+    as Gemini counts it: where it is less than the tokens of the reasoning.
+    """
+    given = facts.tokens.output
+    if given is None or facts.reasoned is None or facts.reasoned <= given:
+        return facts
+    return with_reasoning_added(facts)
+
+
+def with_reasoning_added(facts: ModelFacts) -> ModelFacts:
+    """Return a model call whose output is the answer only, with its reasoning."""
+    wrote = known_sum((facts.tokens.output, facts.reasoned))
+    return replace(facts, tokens=Tokens(facts.tokens.input, wrote))
+
+
 def with_cache_added(facts: ModelFacts) -> ModelFacts:
     """Return a model call whose input is what the cache did not hold, with the whole of it."""
     used = known_sum((facts.tokens.input, facts.cached, facts.cache_written))

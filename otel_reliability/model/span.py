@@ -396,7 +396,8 @@ class ModelFacts(Struct, frozen=True, gc=False, array_like=True):
     provider's cache and `cache_written` were written to it. `agent`, `invocation_id`: as for
     `ToolFacts`. `emits_tools`: its framework makes a span of every call that it executes.
     `previous_response`: the id of the one that it continues. `cancelled`: its caller stopped it.
-    `served`: the tools that the provider itself executed, in the course of the call.
+    `served`: the tools that the provider itself executed, in the course of the call. `reasoned`:
+    the tokens of its reasoning.
     """
 
     model: str | None = None
@@ -423,6 +424,7 @@ class ModelFacts(Struct, frozen=True, gc=False, array_like=True):
     previous_response: str | None = None
     cancelled: bool = False
     served: tuple[str, ...] = ()
+    reasoned: int | None = None
 
 
 class HandoffFacts(Struct, frozen=True, gc=False, array_like=True):

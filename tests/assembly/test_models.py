@@ -367,3 +367,19 @@ def test_one_call_shows_for_all_of_its_model_that_the_cache_is_left_out() -> Non
     assert [one.input_tokens for one in found.model_calls] == [5_000, 5_003, 700, 4_000]
     alone = run_of(agent(1, end=9), calls[0])
     assert [one.input_tokens for one in alone.model_calls] == [4_000]
+
+
+def test_reasoning_that_is_more_than_the_output_stands_beside_it() -> None:
+    """As Gemini counts it: 989 tokens of reasoning beside an answer of 104. One such call shows it
+    for all of its model; where it never is more, it is a part of the output.
+    """
+    short = ModelFacts("m", tokens=Tokens(100, 104), reasoned=989)
+    long = ModelFacts("m", tokens=Tokens(100, 500), reasoned=300)
+    other = ModelFacts("n", tokens=Tokens(100, 500), reasoned=300)
+    calls = [
+        asking(facts, number, 1, start=number, end=number + 1)
+        for number, facts in ((2, long), (3, short), (4, other))
+    ]
+    found = run_of(agent(1, end=9), *calls)
+    assert [one.output_tokens for one in found.model_calls] == [800, 1_093, 500]
+    assert (found.input_tokens, found.output_tokens) == (300, 2_393)

@@ -814,3 +814,16 @@ def test_what_the_provider_called_itself_is_a_call(called: dict[str, Any]) -> No
     spanned = {**TOOL, "gen_ai.tool.name": "web_search"}
     seen = run(root, answer, span(3, 1, attributes=spanned, start=1.2))
     assert (seen.path, seen.tools) == (("web_search",), Tools.OBSERVED)
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "gen_ai.usage.reasoning.output_tokens",
+        "gen_ai.usage.details.reasoning_tokens",
+        "gen_ai.usage.output_tokens.reasoning",
+        "gen_ai.usage.experimental.reasoning_tokens",
+    ],
+)
+def test_tokens_of_reasoning(key: str) -> None:
+    assert model(span(attributes={**CHAT, key: 661})).reasoned == 661

@@ -612,3 +612,7 @@ def test_an_agent_within_a_guardrail_names_no_run() -> None:
         ("Support", False),
         ("Topic check", True),
     ]
+
+
+def test_tokens_of_reasoning() -> None:
+    assert model(seen("LLM", llm__token_count__completion_details__reasoning=9)).reasoned == 9

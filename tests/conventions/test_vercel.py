@@ -115,3 +115,7 @@ def test_a_tool_that_the_provider_executed_has_no_span_and_is_a_call() -> None:
     facts = model(step)
     assert (facts.asked_for_tools, facts.calls, facts.served) == (False, (), ("web_search",))
     assert run(seen("ai.generateText"), step).path == ("web_search",)
+
+
+def test_tokens_of_reasoning() -> None:
+    assert model(seen("ai.streamText.doStream", {"ai.usage.reasoningTokens": 9})).reasoned == 9

@@ -67,6 +67,7 @@ class GeminiCli(Convention):
         *genai.INPUT_TOKENS,
         *genai.OUTPUT_TOKENS,
         *genai.CACHED_TOKENS,
+        *genai.REASONING_TOKENS,
     )
 
     def read(self, span: SpanView) -> Answer | None:
@@ -74,7 +75,12 @@ class GeminiCli(Convention):
         if operation == "llm_call":
             model = values.text(span.get(genai.REQUEST_MODEL))
             cached = own(values.integer, *genai.CACHED_TOKENS)
-            facts = ModelFacts(request_model=model, tokens=genai.usage(), cached=cached)
+            facts = ModelFacts(
+                request_model=model,
+                tokens=genai.usage(),
+                cached=cached,
+                reasoned=own(values.integer, *genai.REASONING_TOKENS),
+            )
             return Answer(Kind.MODEL, facts)
         if operation == "tool_call":
             name = values.text(span.get(genai.TOOL_NAME))
@@ -133,7 +139,12 @@ class GeminiCli(Convention):
             case "gemini_cli.api_response":
                 tokens = genai.tokens(given, ("input_token_count",), ("output_token_count",))
                 cached = values.integer(given.get("cached_content_token_count"))
-                facts = ModelFacts(values.text(given.get("model")), tokens=tokens, cached=cached)
+                facts = ModelFacts(
+                    values.text(given.get("model")),
+                    tokens=tokens,
+                    cached=cached,
+                    reasoned=values.integer(given.get("thoughts_token_count")),
+                )
                 identity = (prompt_id, tokens.input, tokens.output)
                 return EventAnswer(
                     kind=Kind.MODEL,

@@ -134,7 +134,15 @@ CACHE_WRITTEN_TOKENS: Final = (
     "gen_ai.usage.cache_creation_input_tokens",
     "gen_ai.usage.details.cache_write_tokens",
 )
-MONEY: Final = (*COSTS, *PROVIDERS, *CACHED_TOKENS, *CACHE_WRITTEN_TOKENS)
+REASONING_TOKENS: Final = (
+    "gen_ai.usage.reasoning.output_tokens",
+    "gen_ai.usage.reasoning_tokens",
+    "gen_ai.usage.details.reasoning_tokens",
+    "gen_ai.usage.output_tokens.reasoning",
+    "gen_ai.usage.experimental.reasoning_tokens",
+)
+"""The last is of google-adk up to 2.2, the one before Sentry's."""
+MONEY: Final = (*COSTS, *PROVIDERS, *CACHED_TOKENS, *CACHE_WRITTEN_TOKENS, *REASONING_TOKENS)
 """Sources of the cost of a model call, next to its model and its tokens."""
 
 AGENT_OPERATIONS: Final = frozenset({"invoke_agent", "agent.run", "process_thread_run"})
@@ -354,6 +362,7 @@ def details_event(log: RawLog) -> EventAnswer | None:
         provider=values.first(given, PROVIDERS, values.text),
         cached=values.first(given, CACHED_TOKENS, values.integer),
         cache_written=values.first(given, CACHE_WRITTEN_TOKENS, values.integer),
+        reasoned=values.first(given, REASONING_TOKENS, values.integer),
     )
     return EventAnswer(kind=Kind.OTHER, facts=facts, request=given.get(INPUT_MESSAGES))
 
@@ -564,6 +573,7 @@ def model(span: SpanView, **other: Any) -> Answer:
         cached=own(values.integer, *CACHED_TOKENS),
         cache_written=own(values.integer, *CACHE_WRITTEN_TOKENS),
         served=own(served_tools, OUTPUT_MESSAGES),
+        reasoned=own(values.integer, *REASONING_TOKENS),
     )
     return Answer(Kind.MODEL, replace(facts, **other), failed_by(reasons))
 

@@ -53,6 +53,7 @@ CACHED_TOKENS: Final = (
     "llm.token_count.prompt_details.cache_read",
     "llm.token_count.prompt_details.cache_input",
 )
+REASONING_TOKENS: Final = "llm.token_count.completion_details.reasoning"
 CACHE_WRITTEN_TOKENS: Final = ("llm.token_count.prompt_details.cache_write",)
 MODEL: Final = ("llm.response.model_name", "llm.model_name")
 REQUEST_MODEL: Final = "llm.request.model_name"
@@ -116,6 +117,7 @@ class OpenInference(Convention):
         PROVIDER,
         *CACHED_TOKENS,
         *CACHE_WRITTEN_TOKENS,
+        REASONING_TOKENS,
         *CALL_IDS,
         *genai.CONTEXT_LIMITS,
         *genai.MONEY,
@@ -327,6 +329,7 @@ def _model(span: SpanView) -> Answer:
         provider=values.text(span.get(PROVIDER)) or genai.provider(span),
         cached=own(values.integer, *CACHED_TOKENS, *genai.CACHED_TOKENS),
         cache_written=own(values.integer, *CACHE_WRITTEN_TOKENS, *genai.CACHE_WRITTEN_TOKENS),
+        reasoned=own(values.integer, REASONING_TOKENS, *genai.REASONING_TOKENS),
     )
     return Answer(Kind.MODEL, facts, genai.failed_by(finish))
 

@@ -120,6 +120,7 @@ class QwenCode(Convention):
                     tokens=tokens,
                     response_id=response_id,
                     cached=values.integer(given.get("cached_content_token_count")),
+                    reasoned=values.integer(given.get("thoughts_token_count")),
                 )
                 failed = name == "api_error"
                 identity = (prompt_id, response_id)

@@ -52,6 +52,10 @@ CACHED_TOKENS: Final = (
     "ai.usage.cachedInputTokens",
 )
 CACHE_WRITTEN_TOKENS: Final = ("ai.usage.inputTokenDetails.cacheWriteTokens",)
+REASONING_TOKENS: Final = (
+    "ai.usage.outputTokenDetails.reasoningTokens",
+    "ai.usage.reasoningTokens",
+)
 PROVIDER: Final = "ai.model.provider"
 RESPONSE_ID: Final = "ai.response.id"
 
@@ -73,6 +77,7 @@ class Vercel(Convention):
         *OUTPUT_TOKENS,
         *CACHED_TOKENS,
         *CACHE_WRITTEN_TOKENS,
+        *REASONING_TOKENS,
         PROVIDER,
         RESPONSE_ID,
         "ai.model.id",
@@ -124,6 +129,7 @@ def _model(span: SpanView) -> ModelFacts:
         cached=own(values.integer, *CACHED_TOKENS),
         cache_written=own(values.integer, *CACHE_WRITTEN_TOKENS),
         emits_tools=True,
+        reasoned=own(values.integer, *REASONING_TOKENS),
         served=own(_served_tools, "ai.response.toolCalls"),
     )
 
