@@ -9,11 +9,14 @@ from typing import Final, NamedTuple
 
 from otel_reliability.change.points import ChangePoint
 from otel_reliability.model.observation import Steps
+from otel_reliability.statistics.hypergeometric import upper_tail
 
 MAX_TOOLS: Final = 3
 """Maximum number of tools that an alarm names."""
 MIN_SHIFT: Final = 0.2
 """Minimum shift of the share of observations that use a tool, for an alarm to name it."""
+LEVEL: Final = 0.01
+"""Probability of naming any tool whose use did not shift."""
 
 
 class Summary(NamedTuple):
@@ -79,25 +82,35 @@ class Alarm(NamedTuple):
 def tool_shifts(
     before: Iterable[Steps | None], after: Iterable[Steps | None]
 ) -> tuple[ToolShift, ...]:
-    """Return the tools whose use shifted most between two sets of paths; none where no path of a
-    side is observable.
+    """Return the tools whose use shifted most between two sets of paths, by more than chance over
+    all tools; none where no path of a side is observable.
 
-    >>> tool_shifts([("search",), ("search", "book")], [("search", "refund")])
-    (ToolShift(tool='refund', before=0.0, after=1.0), ToolShift(tool='book', before=0.5, after=0.0))
+    >>> tool_shifts([("search",)] * 9, [("search", "refund")] * 5)
+    (ToolShift(tool='refund', before=0.0, after=1.0),)
+    >>> tool_shifts([("search",)] * 9, [("search", "refund")])
+    ()
     """
     sides = [[set(path) for path in paths if path is not None] for paths in (before, after)]
     if not all(sides):
         return ()
-    earlier, later = map(_shares, sides)
-    shifts = [
-        ToolShift(tool, earlier.get(tool, 0.0), later.get(tool, 0.0))
-        for tool in earlier.keys() | later.keys()
-    ]
-    large = [shift for shift in shifts if abs(shift.after - shift.before) >= MIN_SHIFT]
-    large.sort(key=lambda shift: (-abs(shift.after - shift.before), shift.tool))
-    return tuple(large[:MAX_TOOLS])
+    earlier, later = (Counter(tool for tools in side for tool in tools) for side in sides)
+    runs = [len(side) for side in sides]
+    tools = earlier.keys() | later.keys()
+    shifts: list[ToolShift] = []
+    for tool in tools:
+        shift = ToolShift(tool, earlier[tool] / runs[0], later[tool] / runs[1])
+        if abs(shift.after - shift.before) >= MIN_SHIFT:
+            p = _p((earlier[tool], runs[0]), (later[tool], runs[1]))
+            if p * len(tools) <= LEVEL:
+                shifts.append(shift)
+    shifts.sort(key=lambda shift: (-abs(shift.after - shift.before), shift.tool))
+    return tuple(shifts[:MAX_TOOLS])
 
 
-def _shares(sets: Sequence[set[str]]) -> dict[str, float]:
-    used = Counter(tool for tools in sets for tool in tools)
-    return {tool: count / len(sets) for tool, count in used.items()}
+def _p(before: tuple[int, int], after: tuple[int, int]) -> float:
+    """Return the two-sided p-value of two shares, each as so many of so many (Fisher)."""
+    (one, first), (other, second) = before, after
+    used, every = one + other, first + second
+    more = upper_tail(other, second, used, every)
+    fewer = upper_tail(second - other, second, every - used, every)
+    return min(1.0, 2.0 * min(more, fewer))

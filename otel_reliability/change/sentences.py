@@ -27,6 +27,8 @@ MAX_POINTS_NAMED: Final = 3
 """Maximum change points that the sentence of an alarm names, and values that the sentence of a
 change point does.
 """
+UNCHANGED: Final = "no change of paths, calls, tokens or failures"
+"""The signals in words: not the time that a run takes, nor its cost."""
 KINDS: Final[Mapping[str, str]] = {
     "model": "model",
     "reasoning": "level of reasoning",
@@ -69,7 +71,7 @@ def of_alarm(alarm: Alarm) -> str:
     ...     )
     ... )
     changed about observation 201 (2023-11-14 22:13 UTC), noticed at observation 218: tool calls
-    5.2 → 12.1; refund is used in 0 % → 64 % of the observations
+    5.2 → 12.1 in the latest 18; refund is used in 0 % → 64 % of the observations
     """
     first = alarm.signals[0]
     since = (
@@ -81,10 +83,9 @@ def of_alarm(alarm: Alarm) -> str:
         for point in alarm.points[-MAX_POINTS_NAMED:]
     )
     what = [f"what else changed: {named}"] if named else []
-    return (
-        f"changed {since}: "
-        f"{'; '.join([*map(_change, alarm.signals), *map(_tool, alarm.tools), *what])}"
-    )
+    latest = f" in the latest {first.after.observations}" if first.after else ""
+    by, *also = map(_change, alarm.signals)
+    return f"changed {since}: {'; '.join([by + latest, *also, *map(_tool, alarm.tools), *what])}"
 
 
 def of_point(point: ChangePoint, alarms: Iterable[Alarm] = ()) -> str:
@@ -109,9 +110,7 @@ def of_point(point: ChangePoint, alarms: Iterable[Alarm] = ()) -> str:
         if point in alarm.points:
             later = alarm.since_observation - point.observation
             when = (
-                f"{later} observations later"
-                if later > 0
-                else f"{-later} observations earlier"
+                f"{_observations(later)} {'later' if later > 0 else 'earlier'}"
                 if later
                 else "there"
             )
@@ -128,10 +127,12 @@ def _values(kind: str, values: Sequence[str]) -> str:
 def _distance(observations: int) -> str:
     if not observations:
         return "where the change begins"
-    return (
-        f"{abs(observations)} observations {'before' if observations > 0 else 'after'} the "
-        "change begins"
-    )
+    when = "before" if observations > 0 else "after"
+    return f"{_observations(observations)} {when} the change begins"
+
+
+def _observations(number: int) -> str:
+    return "1 observation" if abs(number) == 1 else f"{abs(number)} observations"
 
 
 def of_recording(recording: RecordingResult) -> str:
@@ -139,11 +140,11 @@ def of_recording(recording: RecordingResult) -> str:
     if recording.result is Result.NO_RESULT:
         return f"no result: {recording.why}"
     if recording.result is Result.NO_CHANGE:
-        return f"no change in {recording.observations} observations"
+        return f"{UNCHANGED} in {recording.observations} observations"
     shown = "; then ".join(map(of_alarm, recording.alarms[:MAX_ALARMS_SHOWN]))
     more = len(recording.alarms) - MAX_ALARMS_SHOWN
     return (
-        f"{shown}; and {more} more times, at last at observation {recording.alarms[-1].observation}"
+        f"{shown}; and {more} more, the last at observation {recording.alarms[-1].observation}"
         if more > 0
         else shown
     )
@@ -159,7 +160,7 @@ def of_evidence(evidence: Evidence, runs_per_false_alarm: float) -> str:
         return f"collecting a baseline: {evidence.blind:,} more observations"
     found = f"the evidence for one is {10 ** (evidence.log10 or 0.0):,.3g}"
     return (
-        f"no change in {evidence.observations:,} observations: {found}, an alarm needs "
+        f"{UNCHANGED} in {evidence.observations:,} observations: {found}, an alarm needs "
         f"{runs_per_false_alarm:,.0f}"
     )
 

@@ -30,8 +30,8 @@ def command(choice: Choice, baseline: tuple[str, ...], form: str) -> None:
       otel-reliability change --set change.reference=good.jsonl spans.jsonl
 
     In one recording the first 60 observations of an agent (runs, or sessions) are the baseline,
-    which raises no alarm; since when more or fewer runs fail is noted from ten runs on. Two
-    recordings need 20 complete runs each, and are compared as `report --baseline` compares them.
+    which raises no alarm; a shift of failures alone is a change from ten runs on. Two recordings
+    need 20 complete runs each, and are compared as `report --baseline` compares them.
     `gate --no-change` makes a test of it.
     """
     observations = Observations()

@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from typing import Any, Final, NamedTuple
 
-from otel_reliability.change.result import Result
 from otel_reliability.config import Settings
 from otel_reliability.contrast.compare import Difference, compare
 from otel_reliability.contrast.parting import NONE as NO_ENDS
@@ -45,7 +44,7 @@ from otel_reliability.report.history import recorded_history
 from otel_reliability.report.missing import missing_of, models_without_limit
 from otel_reliability.report.request_groups import Known, learned, request_groups
 from otel_reliability.report.sections import EVALUATION_FAMILIES
-from otel_reliability.report.shift import ends_of, shift_of
+from otel_reliability.report.shift import ends_of, shift_of, with_shift
 from otel_reliability.report.text import clean, count, listed, trace_of
 from otel_reliability.report.view import (
     VERSION,
@@ -57,7 +56,6 @@ from otel_reliability.report.view import (
     ComparedReading,
     ContrastView,
     DifferenceView,
-    FailureShift,
     GroupView,
     Instant,
     Passes,
@@ -81,7 +79,6 @@ SAME_BELOW: Final = 1e-9
 """A difference smaller than this is the noise of adding floats."""
 BEFORE_AND_NOW: Final = ("before", "now")
 MAX_SENTENCE: Final = 2_000
-FAILURES_ALONE: Final = "the test of failures alone finds a change"
 CORRECTION: Final = "Holm"
 """Correction for the number of numbers that are compared: without it one of them would differ by
 chance alone.
@@ -294,7 +291,7 @@ def agent_view(source: AgentSource, settings: Settings, max_runs_for_intervals: 
         missing=missing_of(source.rows),
         data_quality=quality_of_rows(source.rows),
         caveats=(),
-        change=_with_shift(source.change, shift),
+        change=source.change and with_shift(source.change, shift),
         shift=shift,
         compression=compression,
         why=[*tasks_that_fail, *(_why_finding(one, why) for one in why.findings)],
@@ -322,15 +319,6 @@ def agent_view(source: AgentSource, settings: Settings, max_runs_for_intervals: 
         recent=source.recent,
     )
     return replace(view, caveats=caveats_of(view, source.rows))
-
-
-def _with_shift(change: ChangeView | None, shift: FailureShift | None) -> ChangeView | None:
-    """Return the result of change detection, with a note where it does not see what failures alone
-    show: it watches many signals, after a baseline.
-    """
-    if change is None or shift is None or change.result is Result.CHANGED:
-        return change
-    return replace(change, note=" ".join(filter(None, (change.note, FAILURES_ALONE))))
 
 
 def _metrics(

@@ -4,7 +4,6 @@ data behind the answer.
 
 from __future__ import annotations
 
-import dataclasses
 import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -33,7 +32,7 @@ from otel_reliability.model.run import AgentKey
 from otel_reliability.reference import ReferenceByName, by_name
 from otel_reliability.report.build import chosen, difference_view
 from otel_reliability.report.json import plain
-from otel_reliability.report.shift import about_shift, shift_of_window
+from otel_reliability.report.shift import shift_of_window, with_shift
 from otel_reliability.report.text import agent_name, clean, count, instant, percent, place
 from otel_reliability.report.view import BEHAVIOUR, ChangeMark, ChangeView, Instant
 from otel_reliability.windows.window import AgentWindow
@@ -115,9 +114,7 @@ def detected(
 def with_shifts(
     findings: Sequence[ChangeResult], window_of: Callable[[AgentKey], AgentWindow | None]
 ) -> list[ChangeResult]:
-    """Add to each result that is no change, or none, since when more or fewer of the runs fail: a
-    test of failures alone needs no baseline.
-    """
+    """Add to each result that is no change, or none, since when more or fewer of the runs fail."""
     return [_with_shift(one, window_of) for one in findings]
 
 
@@ -127,12 +124,7 @@ def _with_shift(
     window = None if finding.key is None else window_of(finding.key)
     if window is None or finding.change.result is Result.CHANGED:
         return finding
-    shift = shift_of_window(window)
-    if shift is None:
-        return finding
-    notes = (finding.change.note, f"failures alone: {about_shift(shift)}")
-    change = dataclasses.replace(finding.change, note="; ".join(filter(None, notes)))
-    return finding._replace(change=change)
+    return finding._replace(change=with_shift(finding.change, shift_of_window(window)))
 
 
 def compared(before: SamplesOf, after: SamplesOf, names: Iterable[str] = ()) -> list[ChangeResult]:

@@ -36,7 +36,8 @@ def _steps(agent: AgentView, source: str) -> Iterator[str]:
             break
     if agent.shift is not None and agent.shift.is_worse:
         command = f"{PROGRAM} report {source} {name} --since {instant(agent.shift.since)[:19]}Z"
-        yield f"Inspect the runs since then, and what was deployed then: {command}"
+        deployed = "" if agent.shift.other_work else ", and what was deployed then"
+        yield f"Inspect the runs since then{deployed}: {command}"
     failed = [end for end in agent.ends if end.failed]
     if failed:
         trace = trace_of(failed[-1].run_id)
@@ -81,8 +82,11 @@ def _of_few_runs(agent: AgentView) -> Iterator[str]:
 
 
 def _guard(agent: AgentView, source: str, name: str) -> Iterator[str]:
-    """Yield the gate that holds what the agent does now; none for an agent that is not stable."""
-    if agent.grade is not Tier.STABLE or agent.runs < MIN_RUNS or agent.flags:
+    """Yield the gate that holds what the agent does now; none for an agent that is not stable, or
+    of which more runs fail than before.
+    """
+    is_worse = agent.shift is not None and agent.shift.is_worse
+    if agent.grade is not Tier.STABLE or agent.runs < MIN_RUNS or agent.flags or is_worse:
         return
     low = agent.metrics["score"].low
     targets = [] if low is None else [f"score>={low // 5 * 5:.0f}"]

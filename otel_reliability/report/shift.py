@@ -7,17 +7,21 @@ This is one test of the runs that a report is about, of failures alone, which ne
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import groupby
-from math import prod
+from math import prod, sqrt
 from typing import Final
 
+from otel_reliability.change.result import Result
 from otel_reliability.change.sentences import moment
 from otel_reliability.model.row import Row
 from otel_reliability.report.failing_tasks import fails
 from otel_reliability.report.text import count
-from otel_reliability.report.view import End, FailureShift, Instant
+from otel_reliability.report.view import ChangeView, End, FailureShift, Instant
 from otel_reliability.statistics.cut import best_cut
+from otel_reliability.statistics.significance import two_sided
 from otel_reliability.windows.window import AgentWindow
 
 MAX_RUNS: Final = 500
@@ -79,6 +83,20 @@ def shift_of_window(window: AgentWindow) -> FailureShift | None:
     return shift_of(ends, len(undisturbed), outcomes_known=outcomes_known)
 
 
+def with_shift(change: ChangeView, shift: FailureShift | None) -> ChangeView:
+    """Return the result of change detection together with that of failures alone, a test that needs
+    no baseline: their shift is a change, unless other work may be why.
+    """
+    if shift is None or change.result is Result.CHANGED:
+        return change
+    found = f"failures alone: {about_shift(shift)}"
+    if shift.other_work:
+        return replace(change, note="; ".join(filter(None, (change.note, found))))
+    others = f"the other signals: {change.sentence[:1].lower()}{change.sentence[1:]}"
+    note = "; ".join(filter(None, (others, change.note)))
+    return replace(change, result=Result.CHANGED, sentence=found, note=note)
+
+
 def is_all_known(ends: Sequence[End], runs: int) -> bool:
     """Return whether it is known of each of the newest of so many runs how it ended."""
     return len(ends) == min(runs, MAX_RUNS)
@@ -91,7 +109,7 @@ def about_shift(shift: FailureShift) -> str:
     ...     FailureShift(Instant(0), 21, (0, 20), (20, 20), 1e-9, False, True, "all failed")
     ... )
     'all failed: since run 21, 1970-01-01 00:00 UTC, more runs fail (p < 0.001 over all moments);
-    the requests are others since then'
+    other requests since then may be why'
     """
     return f"{shift.sentence}: {since_when(shift)}"
 
@@ -99,7 +117,7 @@ def about_shift(shift: FailureShift) -> str:
 def since_when(shift: FailureShift) -> str:
     """Return since when more or fewer runs fail, and the probability of this by chance."""
     chance = f"p < {MIN_P:g}" if shift.p < MIN_P else f"p = {shift.p:.1g}"
-    other = "; the requests are others since then" if shift.other_work else ""
+    other = "; other requests since then may be why" if shift.other_work else ""
     more = "more" if shift.is_worse else "fewer"
     since = f"since run {shift.run:,}, {moment(shift.since)}"
     return f"{since}, {more} runs fail ({chance} over all moments){other}"
@@ -165,6 +183,29 @@ def _some(failed: int, runs: int) -> str:
 
 
 def _is_other_work(before: Sequence[End], after: Sequence[End]) -> bool:
-    """Return whether no task (else kind of request) of the later runs is one of the earlier."""
-    earlier, later = ({one.work for one in side} for side in (before, after))
-    return None not in earlier | later and not earlier & later
+    """Return whether other work may be why: where the task (else the kind of request) of most runs
+    is known, and among runs of one task no more of the later ones fail than by chance.
+
+    >>> def ends(work: str, failed: int, runs: int) -> list[End]:
+    ...     return [End("", 0, 0, 0, at < failed, None, work) for at in range(runs)]
+    >>> before = [*ends("easy", 2, 90), *ends("hard", 6, 10)]
+    >>> _is_other_work(before, [*ends("easy", 0, 10), *ends("hard", 50, 90)])
+    True
+    >>> _is_other_work(before, [*ends("easy", 40, 90), *ends("hard", 9, 10)])
+    False
+
+    References: N. Mantel, W. Haenszel, *Statistical aspects of the analysis of data from
+    retrospective studies of disease*, JNCI 22, 1959.
+    """
+    sides = [[one for one in side if one.work is not None] for side in (before, after)]
+    if any(2 * len(side) < len(every) for side, every in zip(sides, (before, after), strict=True)):
+        return False
+    runs = [Counter(one.work for one in side) for side in sides]
+    failed = [Counter(one.work for one in side if one.failed) for side in sides]
+    deviation = variance = 0.0
+    for work in runs[0].keys() & runs[1].keys():
+        earlier, later = runs[0][work], runs[1][work]
+        every, failures = earlier + later, failed[0][work] + failed[1][work]
+        deviation += failed[1][work] - failures * later / every
+        variance += earlier * later * failures * (every - failures) / (every**2 * (every - 1))
+    return not variance or two_sided(deviation / sqrt(variance)) > LEVEL

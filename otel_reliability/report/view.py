@@ -291,7 +291,7 @@ class FailureShift:
     `since` and `run` are when the first run after it began, and its number. `failed` of `runs` are
     those before and after. `p` is the probability of so good a cut anywhere if the same failures
     came in random order. `by_error`: all failed by an error, and no outcome is known. `other_work`:
-    no task or kind of request is on both sides.
+    other work may be why, as runs of one task or kind of request fail no more often than before.
     """
 
     since: Instant

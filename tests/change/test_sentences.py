@@ -27,7 +27,9 @@ def test_a_detector_says_what_it_waits_for() -> None:
     for one in exchangeable(90):
         detector.add(one)
     watching = sentences.of_evidence(detector.evidence(), 100)
-    assert watching.startswith("no change in 90 observations: the evidence for one is ")
+    assert watching.startswith(
+        f"{sentences.UNCHANGED} in 90 observations: the evidence for one is "
+    )
     short = sentences.of_evidence(Detector(SETTINGS, exchangeable(20)).evidence(), 100)
     assert short == "no result: the pinned reference has fewer than 60 observations"
 
@@ -38,4 +40,4 @@ def test_of_many_alarms_the_first_are_told() -> None:
     more = len(judgement.alarms) - sentences.MAX_ALARMS_SHOWN
     last = judgement.alarms[-1].observation
     assert text.count("changed about observation") == sentences.MAX_ALARMS_SHOWN
-    assert text.endswith(f"and {more} more times, at last at observation {last}")
+    assert text.endswith(f"and {more} more, the last at observation {last}")

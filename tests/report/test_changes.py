@@ -159,7 +159,10 @@ def test_the_page_tells_changes_first_and_how_far_to_trust_them() -> None:
     assert lines[0] == "● support  acme / shop · prod"
     assert lines[1].startswith("  changed about observation 10")
     assert "report --agent support --since " in lines[2]
-    assert lines[3:5] == ["✓ refunds  acme / shop · prod", "  no change in 140 observations"]
+    assert lines[3:5] == [
+        "✓ refunds  acme / shop · prod",
+        "  no change of paths, calls, tokens or failures in 140 observations",
+    ]
     assert "2 agents: 1 changed, 1 unchanged" in lines
     assert "once in 500 observations or less often" in shown
     assert "The first 60 observations, and 60 after each alarm, are the baseline" in shown

@@ -13,6 +13,7 @@ from otel_reliability.metrics.stability.tier import Tier
 from otel_reliability.metrics.success.verdict import Verdict
 from otel_reliability.model.span import STATUS_ERROR, RawSpan
 from otel_reliability.report import gate, json, words
+from otel_reliability.report.next_steps import next_steps
 from otel_reliability.report.target import parse
 from otel_reliability.report.view import AgentView
 from otel_reliability.testing import write_otlp
@@ -130,18 +131,44 @@ def test_other_tasks_since_then_are_named(tmp_path: Path) -> None:
     parted = agent_of(tmp_path, erring(BREAKS, ["easy"] * 20 + ["hard"] * 20))
     mixed = agent_of(tmp_path, erring(BREAKS, ["easy", "hard"] * 20))
 
-    assert failures_of(parted)[0].endswith("; the requests are others since then")
-    assert not failures_of(mixed)[0].endswith("since then")
+    assert failures_of(parted)[0].endswith("; other requests since then may be why")
+    assert failures_of(mixed)[0] == SINCE
 
 
-def test_change_detection_without_a_result_points_to_it(
+def test_more_of_the_hard_tasks_is_no_change_of_the_agent(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    file = write_otlp(tmp_path / "spans.jsonl", erring(BREAKS))
-    page = call(capsys, "report", file).out
+    """`hard` fails in half of its runs all along, and becomes most of the work."""
+    tasks = ["hard" if n % (5 if n < 60 else 1) == 0 else f"easy {n % 3}" for n in range(120)]
+    ends = [task == "hard" and n // 5 % 2 == 0 for n, task in enumerate(tasks)]
+    file = write_otlp(tmp_path / "spans.jsonl", erring(ends, tasks))
+    done = call(capsys, "gate", "--no-change", file)
 
-    assert "no result: 40 of the 60 observations that a baseline takes" in page
-    assert "the test of failures alone finds a change" in page
+    assert "; other requests since then may be why" in " ".join(done.out.split())
+    assert "1 failed" not in done.out
+    [agent] = report(tmp_path, erring(ends, tasks)).agents
+    assert not any("what was deployed" in step for step in next_steps(agent))
+
+
+def test_no_gate_keeps_what_got_worse(tmp_path: Path) -> None:
+    ends = [False] * 70 + [True, True, True, False] * 3
+    steps = next_steps(agent_of(tmp_path, outcomes(ends)))
+
+    assert steps[0].startswith("Inspect the runs since then, and what was deployed then")
+    assert not any("Keep it so" in step for step in steps)
+    assert any("Keep it so" in step for step in next_steps(agent_of(tmp_path, outcomes(ends[:70]))))
+
+
+@pytest.mark.parametrize("form", ["terminal", "markdown", "html"])
+def test_no_page_says_that_nothing_changed_where_failures_did(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], form: str
+) -> None:
+    file = write_otlp(tmp_path / "spans.jsonl", erring(BREAKS))
+    page = " ".join(call(capsys, "report", file, "--format", form).out.split())
+
+    assert f"ailures alone: {ALL_FAIL}" in page.replace("</b>", "")
+    assert "o result: 40 of the 60 observations that a baseline takes" in page
+    assert "✓ Behaviour" not in page
 
 
 def test_the_chart_of_failures_stands_where_runs_fail(tmp_path: Path) -> None:
@@ -160,10 +187,12 @@ def test_change_and_its_gate_note_since_when_an_agent_fails(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], command: list[str]
 ) -> None:
     file = write_otlp(tmp_path / "spans.jsonl", erring(BREAKS))
-    page = " ".join(call(capsys, *command, file).out.split())
+    done = call(capsys, *command, file)
+    page = " ".join(done.out.split())
 
     assert "no result: 40 of the 60 observations that a baseline takes" in page
     assert f"failures alone: {ALL_FAIL}: {SINCE}" in page
+    assert done.code == (1 if command[0] == "gate" else 0)
 
 
 def test_the_latest_runs_are_those_of_which_the_end_is_known(tmp_path: Path) -> None:
