@@ -260,10 +260,9 @@ def failures_of(rows: Iterable[Row]) -> Iterator[ScoreReason]:
     if failed:
         errors = sum(row.ended_in_error is True for row in failed)
         by_error = f", {errors:,} by an error" if errors else ""
-        sentence = (
-            f"{len(failed):,} of {count(len(undisturbed), 'run')} failed{by_error}. The latest, by "
-            "trace:"
-        )
+        known = _with_known_end(undisturbed)
+        of = count(known, "run") + ("" if known == len(undisturbed) else " with a known outcome")
+        sentence = f"{len(failed):,} of {of} failed{by_error}. The latest, by trace:"
         latest = tuple(_some("run", map(_failed_run, reversed(failed))))
         yield ScoreReason(FAILED_RUNS, None, sentence, latest)
     outcomes: dict[str, list[bool]] = {}
@@ -290,6 +289,15 @@ def failures_of(rows: Iterable[Row]) -> Iterator[ScoreReason]:
         )
         latest = tuple(_some("run", map(_failed_calls, reversed(failing))))
         yield ScoreReason(FAILED_CALLS, None, sentence, latest)
+
+
+def _with_known_end(undisturbed: Sequence[Row]) -> int:
+    """Return how many of these runs are known to have failed, or to have succeeded; where no
+    success is known, or not to have failed.
+    """
+    if any(row.success for row in undisturbed):
+        return sum(row.success is not None or row.failed is True for row in undisturbed)
+    return sum(row.failed is not None for row in undisturbed)
 
 
 def _failed_calls(row: Row) -> str:

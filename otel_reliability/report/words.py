@@ -152,7 +152,9 @@ def about_success(agent: AgentView) -> str:
     ended = round((errors.value or 0.0) * errors.runs)
     if success.value is None and agent.known > ended:
         return f"{agent.known:,} of {count(agent.runs, 'run')} failed, no success is known"
-    return success_words(success, errors)
+    found = success_words(success, errors)
+    is_part = success.value is not None and success.runs < agent.runs
+    return f"{found} with a known outcome" if is_part else found
 
 
 def failing_words(ask: Callable[[str], Rate]) -> str:
@@ -323,9 +325,9 @@ def about_score(agent: AgentView) -> str:
     assessed = coverage(agent)
     is_missing = reading.low is None or reading.high is None
     if is_missing and reading.runs >= MIN_RUNS:
-        return assessed
+        return assessed and f"score {assessed}"
     if is_bounded(ALL_SPECS["score"], reading):
-        bounds = f"between {reading.low:.0f} and {reading.high:.0f} at 95 % confidence"
+        bounds = f"score between {reading.low:.0f} and {reading.high:.0f} at 95 % confidence"
     else:
         bounds = f"{count(reading.runs, 'run')} are too few to bound the score"
     return ", ".join(filter(None, (bounds, assessed)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from xml.etree.ElementTree import fromstring
@@ -22,7 +23,7 @@ from otel_reliability.report.target import parse
 from otel_reliability.report.view import ReportView
 from otel_reliability.report.words import worst_first
 from otel_reliability.ui import report_file
-from tests.report.build import printed, report, run_spans, with_min_runs
+from tests.report.build import attempts, printed, report, run_spans, runs, with_min_runs
 
 OBJECTIVES = [{"agent": "refund*", "errors": 0.1}, {"errors": 0.5}]
 
@@ -219,3 +220,21 @@ def test_a_rate_that_errors_keep_below_its_target_is_missed(
     assert status == 3 or result.sentence == (
         "crasher: success_rate is at most 65 %, required >= 0.9 (50 % of 40 runs failed)"
     )
+
+
+def test_rates_of_a_part_of_the_runs_name_the_part(tmp_path: Path) -> None:
+    """Three of four outcomes are unknown: the other runs are no successes."""
+    known = [True, True, None, None, None, None, False, None, None, None, None, None]
+    spans = [x for n, end in enumerate(known, 1) for x in run_spans(n, "look", success=end)]
+    page = " ".join(printed(report(tmp_path, spans), 200).split())
+
+    assert "ucceeds in 67 % of 3 runs with a known outcome" in page
+    assert "1 of 3 runs with a known outcome failed. The latest, by trace:" in page
+    assert "of 12 runs failed" not in page
+    assert "with a known outcome" not in printed(report(tmp_path, attempts("t", True, False)))
+
+
+def test_bounds_of_the_score_name_it(tmp_path: Path) -> None:
+    shown = printed(report(tmp_path, runs(*["a b"] * 20)))
+
+    assert re.search(r"^ *score between \d+ and 100 at 95 % confidence", shown, re.MULTILINE)
