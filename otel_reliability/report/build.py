@@ -37,12 +37,12 @@ from otel_reliability.report.badge import success_half
 from otel_reliability.report.badge import text as badge_text
 from otel_reliability.report.compression import compression_of
 from otel_reliability.report.data_quality import quality_of_rows, quality_of_spans
-from otel_reliability.report.failing_tasks import failing_tasks, fails
+from otel_reliability.report.failing_work import failing_work, fails
 from otel_reliability.report.findings import findings_of, path_distances
 from otel_reliability.report.groups import groups_of_agents, lettered
 from otel_reliability.report.history import recorded_history
 from otel_reliability.report.missing import missing_of, models_without_limit
-from otel_reliability.report.request_groups import Known, learned, request_groups
+from otel_reliability.report.request_groups import Known, learned, names_of, request_groups
 from otel_reliability.report.sections import EVALUATION_FAMILIES
 from otel_reliability.report.shift import ends_of, shift_of, with_shift
 from otel_reliability.report.text import clean, count, listed, trace_of
@@ -258,7 +258,9 @@ def agent_view(source: AgentSource, settings: Settings, max_runs_for_intervals: 
     outcomes_known = success_rate is not None
     ends = ends_of(undisturbed, outcomes_known=outcomes_known)
     shift = shift_of(ends, len(undisturbed), outcomes_known=outcomes_known)
-    tasks_that_fail = failing_tasks(undisturbed, by_error=why.question is ERRING)
+    work_that_fails = failing_work(
+        undisturbed, names_of(sample, known_groups), by_error=why.question is ERRING
+    )
     distances = path_distances(sample, source.window.path_distances)
     view = AgentView(
         key=source.key,
@@ -294,8 +296,8 @@ def agent_view(source: AgentSource, settings: Settings, max_runs_for_intervals: 
         change=source.change and with_shift(source.change, shift),
         shift=shift,
         compression=compression,
-        why=[*tasks_that_fail, *(_why_finding(one, why) for one in why.findings)],
-        why_note=of_why(why, more=bool(tasks_that_fail)) if why.failing else "",
+        why=[*work_that_fails, *(_why_finding(one, why) for one in why.findings)],
+        why_note=of_why(why, more=bool(work_that_fails)) if why.failing else "",
         contrasts=[
             ContrastView(
                 one.question.name, of_why(one), [_why_finding(each, one) for each in one.findings]

@@ -90,7 +90,7 @@ def request_groups(rows: Sequence[Row], known: Known) -> list[RequestGroup]:
     """
     groups: dict[_Key, list[Row]] = defaultdict(list)
     for row in rows:
-        key = _key(row)
+        key = work_of(row)
         if key is not None and row.undisturbed:
             groups[key].append(row)
     names = names_of(rows, known)
@@ -117,13 +117,13 @@ def members_of(rows: Iterable[Row], known: Known, identity: str) -> list[Row]:
     names = names_of(ordered, known)
     found: list[Row] = []
     for row in ordered:
-        key = _key(row)
+        key = work_of(row)
         if key is not None and row.undisturbed and _named(*key, names)[0] == identity:
             found.append(row)
     return found
 
 
-def _key(row: Row) -> _Key | None:
+def work_of(row: Row) -> _Key | None:
     """Return the kind and the key of the group of a run; None where it has none."""
     if row.task is not None:
         return None if row.task == OTHER_TASK else (TASK, row.task)

@@ -309,7 +309,7 @@ def _more(found: int, shown: int, noun: str) -> list[str]:
 
 
 def _style(one: ComparedReading) -> str:
-    return STYLES.get(one.result, "") if one.more_than_chance is not False else "dim"
+    return STYLES.get(one.result, "") if one.more_than_chance else "dim"
 
 
 def _side(name: str, reading: ReadingView) -> tuple[Cell, ...]:

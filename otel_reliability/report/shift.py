@@ -17,7 +17,7 @@ from typing import Final
 from otel_reliability.change.result import Result
 from otel_reliability.change.sentences import moment
 from otel_reliability.model.row import Row
-from otel_reliability.report.failing_tasks import fails
+from otel_reliability.report.failing_work import fails
 from otel_reliability.report.text import count
 from otel_reliability.report.view import ChangeView, End, FailureShift, Instant
 from otel_reliability.statistics.cut import best_cut

@@ -537,7 +537,7 @@ def compared(name: str, number: ComparedReading) -> str:
     if number.result == "same":
         return "the same"
     sign = "+" if number.change > 0 else MINUS
-    words = {None: "", True: ", more than chance", False: ", within chance"}
+    words = {None: ", not tested", True: ", more than chance", False: ", within chance"}
     amount = measured(ALL_SPECS[name], abs(number.change))
     return f"{sign}{amount} {number.result}{words[number.more_than_chance]}"
 

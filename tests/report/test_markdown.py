@@ -39,7 +39,7 @@ def test_every_table_row_has_as_many_cells_as_its_head(tmp_path: Path) -> None:
 def test_a_comparison_tells_both_sides_with_their_runs(tmp_path: Path) -> None:
     text = markdown.render(comparison(tmp_path, runs("a", "a", "a"), runs("a", "b"))[0])
 
-    assert "| `path_entropy` | 0.000 | 3 | 1.000 | 2 | +1.000 worse |" in text
+    assert "| `path_entropy` | 0.000 | 3 | 1.000 | 2 | +1.000 worse, not tested |" in text
     assert "🟢 STABLE 100/100 → 🟠 UNSTABLE 42/100" in text
 
 

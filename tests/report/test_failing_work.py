@@ -1,9 +1,11 @@
-"""An agent that fails on one task only: the report says which."""
+"""An agent that fails on one task, or one kind of request, only: the report says which."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
+import pytest
 from msgspec.structs import replace
 
 from otel_reliability.model.span import STATUS_ERROR, RawSpan
@@ -43,6 +45,38 @@ def test_tasks_that_end_in_errors_are_named_where_outcomes_are_unknown(tmp_path:
     agent = agent_of(tmp_path, on_three_tasks(failing="ship", by_error=True))
 
     assert agent.why[0].sentence.startswith("runs of task ship end in an error in 80 %")
+
+
+def asking(*, failing: str) -> list[RawSpan]:
+    """100 runs of one path, of which those of one kind of request fail in four of five cases."""
+    texts = {
+        "refund": "please refund my order and send the money back",
+        "weather": "what is the weather tomorrow",
+        "reset": "reset the password of my account",
+        "parcel": "where is my parcel, has it been shipped",
+    }
+    found: list[RawSpan] = []
+    for number in range(1, 101):
+        kind, text = list(texts.items())[number % 4]
+        fails = (kind == failing and number % 5 > 0) or number % 25 == 0
+        said = json.dumps([{"role": "user", "parts": [{"type": "text", "content": text}]}])
+        notes = {"gen_ai.input.messages": said}
+        found += run_spans(number, "search reply", success=not fails, notes=notes)
+    return found
+
+
+def test_the_kind_of_request_that_fails_is_named(tmp_path: Path) -> None:
+    """Its runs take the path of all others, so nothing that they do distinguishes them."""
+    agent = agent_of(tmp_path, asking(failing="refund"))
+    [kind] = agent.why
+    [group] = [one for one in agent.request_groups if one.id == kind.names[0]]
+
+    assert kind.sentence == (
+        f"requests of kind {group.id} fail in 84 % (21 of 25 runs) against 4 % (3 of 75)"
+    )
+    assert group.success_rate == pytest.approx(0.16)
+    assert kind.feature == "requests"
+    assert agent_of(tmp_path, asking(failing="")).why == []
 
 
 def test_no_task_is_named_where_chance_suffices(tmp_path: Path) -> None:
