@@ -45,7 +45,7 @@ def everything() -> list[RawSpan]:
 
 
 @every_capture
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_order_does_not_matter(capture: str, seed: int) -> None:
     spans = list(captured(capture))
     random.Random(seed).shuffle(spans)
