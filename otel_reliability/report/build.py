@@ -288,7 +288,13 @@ def agent_view(source: AgentSource, settings: Settings, max_runs_for_intervals: 
         sessions=source.sessions,
         tasks=tasks,
         findings=findings_of(
-            sample, metrics, distances, settings, compression, has_tasks=bool(tasks)
+            sample,
+            metrics,
+            distances,
+            settings,
+            compression,
+            has_tasks=bool(tasks),
+            failed_tools=_failed_tools(undisturbed, source.samples),
         ),
         missing=missing_of(source.rows),
         data_quality=quality_of_rows(source.rows),
@@ -321,6 +327,12 @@ def agent_view(source: AgentSource, settings: Settings, max_runs_for_intervals: 
         recent=source.recent,
     )
     return replace(view, caveats=caveats_of(view, source.rows))
+
+
+def _failed_tools(undisturbed: Sequence[Row], samples: Sequence[Sample]) -> Counter[str]:
+    """Return in how many of these runs that have a sample a call of each tool fails."""
+    examined = {row.run_id for row in undisturbed if row.failed_calls}
+    return Counter(tool for one in samples if one.run_id in examined for tool in one.failed)
 
 
 def _metrics(

@@ -42,7 +42,7 @@ MIN_RUNS: Final = 20
 """Minimum runs of either of two recordings for a result: with fewer, that nothing differs shows
 nothing.
 """
-COMPARED_KINDS: Final = frozenset({"model", "version"})
+COMPARED_KINDS: Final = frozenset({"model", "version", "prompt"})
 """Kinds of change points before and after which the runs are compared."""
 NOT_PINNED: Final = (
     "it has no observation in the reference recording, so its own first observations were "
@@ -103,7 +103,8 @@ def detected(
     samples: SamplesOf = MappingProxyType({}),
 ) -> list[ChangeResult]:
     """Return, for one recording, whether each agent changed in it; with a pinned reference, whether
-    it differs from that. `samples` are the runs that new models and versions are compared by.
+    it differs from that. `samples` are the runs by which new models, versions and prompts
+    are compared.
     """
     keys = chosen(sorted(observations), names)
     return [
@@ -217,7 +218,7 @@ def _shifts(differences: Sequence[Difference]) -> str:
 def shifts_at(
     points: Sequence[ChangePoint], samples: Sequence[Sample]
 ) -> dict[ChangePoint, tuple[Difference, ...]]:
-    """Return what differs between the runs before and after each new model or version.
+    """Return what differs between the runs before and after each new model, version or prompt.
 
     The runs since the change point before, and those until the next one, at least 20 each; with at
     most 4 % probability of any false difference over all change points together.

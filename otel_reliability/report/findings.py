@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from heapq import nsmallest
 from itertools import islice
+from types import MappingProxyType
 from typing import Final, TypeAlias
 
 from otel_reliability.config import Settings
@@ -86,9 +87,11 @@ def findings_of(
     compression: CompressionView | None,
     *,
     has_tasks: bool,
+    failed_tools: Mapping[str, int] = MappingProxyType({}),
 ) -> Findings:
     """Return what is behind the numbers of these runs. `distances` are their path distances, the
-    largest first.
+    largest first; `failed_tools` in how many, of those that have samples, a call of each tool
+    fails.
     """
     found = Findings(
         costs=ranked_costs(metrics, settings),
@@ -102,7 +105,7 @@ def findings_of(
         tasks_by_effects=tuple(tasks_by_disagreement(rows, settings)),
     )
     reasons = [
-        *failures_of(rows),
+        *failures_of(rows, failed_tools),
         *reasons_of(found, metrics, has_tasks=has_tasks),
         *compression_reasons(compression),
     ]
@@ -243,7 +246,9 @@ def reasons_of(found: Findings, metrics: Metrics, *, has_tasks: bool) -> Iterato
         )
 
 
-def failures_of(rows: Iterable[Row]) -> Iterator[ScoreReason]:
+def failures_of(
+    rows: Iterable[Row], failed_tools: Mapping[str, int] = MappingProxyType({})
+) -> Iterator[ScoreReason]:
     """Yield which runs fail, the latest first, which tasks succeed only sometimes, and which runs
     make calls that fail.
 
@@ -285,7 +290,8 @@ def failures_of(rows: Iterable[Row]) -> Iterator[ScoreReason]:
     if calls and failed_calls / calls >= MANY_FAILED_CALLS:
         sentence = (
             f"{failed_calls:,} of {count(calls, 'tool call')} failed, in "
-            f"{len(failing):,} of {count(len(undisturbed), 'run')}. The latest, by trace:"
+            f"{len(failing):,} of {count(len(undisturbed), 'run')}{_by_tool(failed_tools)}. "
+            "The latest, by trace:"
         )
         latest = tuple(_some("run", map(_failed_calls, reversed(failing))))
         yield ScoreReason(FAILED_CALLS, None, sentence, latest)
@@ -298,6 +304,16 @@ def _with_known_end(undisturbed: Sequence[Row]) -> int:
     if any(row.success for row in undisturbed):
         return sum(row.success is not None or row.failed is True for row in undisturbed)
     return sum(row.failed is not None for row in undisturbed)
+
+
+def _by_tool(failed_tools: Mapping[str, int]) -> str:
+    """Return the tools of which calls fail, that of the most runs first.
+
+    >>> _by_tool({"search": 2, "pay": 40})
+    '; most often pay, search'
+    """
+    most = sorted(failed_tools.items(), key=lambda one: (-one[1], one[0]))[:MAX_DETAILS]
+    return f"; most often {', '.join(clean(tool, 40) for tool, _ in most)}" if most else ""
 
 
 def _failed_calls(row: Row) -> str:

@@ -211,9 +211,14 @@ def test_json_has_the_numbers_behind_the_sentence() -> None:
     assert "calls" in {one["feature"] for one in agent["differences"]}
 
 
-def test_runs_since_a_new_version_are_compared_with_those_before() -> None:
+@pytest.mark.parametrize(
+    ("kind", "words"), [("version", "version 1 → 2"), ("prompt", "system prompt 1 → 2")]
+)
+def test_runs_since_a_new_version_or_prompt_are_compared_with_those_before(
+    kind: str, words: str
+) -> None:
     """Only where either side has 20 runs; what differs follows the change point."""
-    versions = [("version", "1"), ("version", "2")]
+    versions = [(kind, "1"), (kind, "2")]
     observations = [
         replace(one, fingerprints=(versions[number >= 100],))
         for number, one in enumerate(exchangeable(100) + exchangeable(40, 1, 101, longer=4))
@@ -222,9 +227,9 @@ def test_runs_since_a_new_version_are_compared_with_those_before() -> None:
     few = {SUPPORT: runs[SUPPORT][:110]}
 
     (finding,) = detected({SUPPORT: observations}, SETTINGS, {}, samples=runs)
-    (point,) = [mark.sentence for mark in finding.change.marks if mark.kind == "version"]
-    assert "version 1 → 2 at observation 101; since then " in point
+    (point,) = [mark.sentence for mark in finding.change.marks if mark.kind == kind]
+    assert f"{words} at observation 101; since then " in point
     assert "tool calls 1.92 → 6.29" in point
     (finding,) = detected({SUPPORT: observations}, SETTINGS, {}, samples=few)
-    (point,) = [mark.sentence for mark in finding.change.marks if mark.kind == "version"]
+    (point,) = [mark.sentence for mark in finding.change.marks if mark.kind == kind]
     assert "since then" not in point

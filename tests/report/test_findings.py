@@ -113,7 +113,9 @@ def test_reasons_stand_by_what_they_cost(tmp_path: Path) -> None:
     first, *others = agent_of(tmp_path, spans).findings.reasons
     points = [reason.points for reason in others]
 
-    assert first.sentence == "4 of 11 tool calls failed, in 1 of 5 runs. The latest, by trace:"
+    assert first.sentence == (
+        "4 of 11 tool calls failed, in 1 of 5 runs; most often f. The latest, by trace:"
+    )
 
     assert points == sorted(points, key=lambda cost: (cost is None, -(cost or 0.0)))
     assert points[0] == pytest.approx(25 * 100 / 60)

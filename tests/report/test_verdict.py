@@ -137,6 +137,17 @@ def test_errors_and_failed_calls_are_said_together(tmp_path: Path) -> None:
     assert "40 % of 20 runs ended in an error, and 40 % of the tool calls failed" in shown
 
 
+def test_the_tool_whose_calls_fail_is_named(tmp_path: Path) -> None:
+    spans = [
+        one
+        for number in range(1, 21)
+        for one in run_spans(number, "look price pay", failed="price" if number % 2 else "")
+    ]
+    shown = " ".join(printed(report_on(tmp_path, spans)).split())
+
+    assert "10 of 60 tool calls failed, in 10 of 20 runs; most often price. The latest" in shown
+
+
 def test_the_failing_agent_comes_first(tmp_path: Path) -> None:
     unlike = [run_spans(100 + number, path) for number, path in enumerate(("a b", "c", "d e f"))]
     spans = [*crashing(12), *(one for run in unlike for one in run)]
