@@ -14,7 +14,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import pytest
 from hypothesis import given
@@ -77,6 +77,43 @@ def undisturbed(
     return come_to
 
 
+class Ended(NamedTuple):
+    """A life that has ended: what it came to, and the clock."""
+
+    run_ids: list[str]
+    series: dict[str, Any]
+    clock: FakeClock
+
+
+Ending: TypeAlias = Literal["closed", "killed", "killed with an open run"]
+EndIn: TypeAlias = Callable[[Path, Ending], Ended]
+
+
+@pytest.fixture(scope="module")
+def end_in(tmp_path_factory: pytest.TempPathFactory) -> EndIn:
+    """Makes a folder the state of a life that has ended so. It is lived once, and copied."""
+
+    @functools.cache
+    def lived(ending: Ending) -> tuple[Path, list[str], dict[str, Any], float]:
+        path = tmp_path_factory.mktemp("life")
+        kept = drive(path / "state", frozenset())
+        if ending == "killed with an open run":
+            kept.take(request(900))
+        told = kept.run_ids(), kept.series(), kept.fake()
+        if ending == "closed":
+            kept.persistence.close()
+        else:
+            kept.die()
+        return shutil.copytree(path / "state", path / "ended"), *told
+
+    def end(path: Path, ending: Ending) -> Ended:
+        ended, run_ids, series, now = lived(ending)
+        shutil.copytree(ended, path, dirs_exist_ok=True)
+        return Ended(run_ids, series, FakeClock(now))
+
+    return end
+
+
 @given(deaths=st.frozensets(st.integers(0, 2 * RUNS - 1), max_size=6), seed=st.integers(0, 3))
 @examples(max_examples=8, deadline=None)
 def test_whenever_the_process_dies_all_is_as_if_it_had_not(
@@ -121,15 +158,16 @@ def test_what_was_told_before_a_death_is_told_after_it(
     assert again == told
 
 
-def test_what_is_sent_twice_counts_once(tmp_path: Path) -> None:
-    once = drive(tmp_path / "once", frozenset())
-    twice = drive(tmp_path / "twice", frozenset({10, 50, 51}), twice=True)
+def test_what_is_sent_twice_counts_once(
+    tmp_path: Path, undisturbed: Callable[[int], tuple[Look, list[AgentKey]]]
+) -> None:
+    once, _ = undisturbed(0)
+    twice = drive(tmp_path, frozenset({10, 50, 51}), twice=True).look()
 
-    assert twice.look().windows == once.look().windows
+    assert twice.windows == once.windows
     runs = "agent.reliability.runs"
     numbers = [
-        {labels: cell[0] for labels, cell in kept.look().series[runs].items()}
-        for kept in (once, twice)
+        {labels: cell[0] for labels, cell in look.series[runs].items()} for look in (once, twice)
     ]
     assert numbers[0] == numbers[1]
 
@@ -368,13 +406,12 @@ def test_an_evaluation_of_a_run_is_known_while_no_save_can_be_written(
     assert list(kept.engine.outcomes.stored(subject)) == [found]
 
 
-def test_other_settings_take_the_windows_over(tmp_path: Path) -> None:
-    kept = drive(tmp_path, frozenset())
-    kept.persistence.close()
+def test_other_settings_take_the_windows_over(tmp_path: Path, end_in: EndIn) -> None:
+    ended = end_in(tmp_path, "closed")
     windows = (WindowSettings("recent", last=5), WindowSettings("week", period=7 * 86_400.0))
     other = replace(SETTINGS, windows=windows, sessions=SessionSettings(idle=5.0))
 
-    kept = Kept(tmp_path, kept.fake, other)
+    kept = Kept(tmp_path, ended.clock, other)
     sizes = [
         {name: len(ids) for name, (ids, *_) in one.items()} for one in kept.look().windows.values()
     ]
@@ -440,14 +477,12 @@ def test_garbage_is_set_aside_once(tmp_path: Path) -> None:
 
 
 def test_a_fault_while_state_is_brought_back_stops_no_start(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, end_in: EndIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A fault of ours would else meet every start again: what cannot be loaded begins empty, and
     spans are there all the same.
     """
-    kept = drive(tmp_path, frozenset())
-    kept.take(request(900))
-    kept.die()
+    ended = end_in(tmp_path, "killed with an open run")
 
     def fail(*_: object) -> None:
         raise RuntimeError("a fault")
@@ -455,7 +490,7 @@ def test_a_fault_while_state_is_brought_back_stops_no_start(
     with monkeypatch.context() as patched:
         patched.setattr(Sessions, "restore", fail)
         patched.setattr(Guard, "loud", False)
-        kept = Kept(tmp_path, kept.fake)
+        kept = Kept(tmp_path, ended.clock)
     assert kept.engine.open_runs == 1
     assert len(kept.run_ids()) == RUNS
 
@@ -476,21 +511,15 @@ def test_a_damaged_entry_costs_itself_only(tmp_path: Path) -> None:
 @pytest.mark.parametrize("damage", [bytes(4096), b"\xa5" * 4096, bytes(16)], ids=len)
 @pytest.mark.parametrize("is_journal_kept", [False, True])
 def test_a_database_that_lost_its_first_page_loses_no_run(
-    damage: bytes, is_journal_kept: bool, tmp_path: Path
+    damage: bytes, is_journal_kept: bool, tmp_path: Path, end_in: EndIn
 ) -> None:
-    kept = drive(tmp_path, frozenset())
-    meant = kept.run_ids()
-    series = kept.series()
-    if is_journal_kept:
-        kept.die()
-    else:
-        kept.persistence.close()
+    ended = end_in(tmp_path, "killed" if is_journal_kept else "closed")
     with (tmp_path / "state.db").open("r+b") as file:
         file.write(damage)
 
-    kept = Kept(tmp_path, kept.fake)
-    assert kept.run_ids() == meant
-    assert kept.series() == series
+    kept = Kept(tmp_path, ended.clock)
+    assert kept.run_ids() == ended.run_ids
+    assert kept.series() == ended.series
     assert kept.take(request(901))
     assert not list(tmp_path.glob("state.db.headed*"))
 
@@ -499,23 +528,19 @@ def test_a_database_that_lost_its_first_page_loses_no_run(
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.35, 0.5, 0.75, 0.9, 0.99])
 @pytest.mark.parametrize("cut", [True, False], ids=["cut", "changed"])
 def test_what_is_read_of_damaged_files_is_true(
-    name: str, share: float, cut: bool, tmp_path: Path
+    name: str, share: float, cut: bool, tmp_path: Path, end_in: EndIn
 ) -> None:
-    kept = drive(tmp_path / "sound", frozenset())
-    kept.take(request(900))
-    meant = set(kept.run_ids())
-    kept.die()
-    shutil.copytree(tmp_path / "sound", tmp_path / "state")
-    file = tmp_path / "state" / name
+    ended = end_in(tmp_path, "killed with an open run")
+    file = tmp_path / name
     data = file.read_bytes()
     at = int(share * len(data))
     file.write_bytes(data[:at] if cut else data[:at] + bytes(4096) + data[at + 4096 :])
 
-    kept = Kept(tmp_path / "state", kept.fake)
+    kept = Kept(tmp_path, ended.clock)
     kept.take(request(901))
     found = kept.run_ids()
     assert len(set(found)) == len(found)
-    assert set(found) <= meant
+    assert set(found) <= set(ended.run_ids)
     assert kept.again().engine.open_runs >= 1
 
 
@@ -534,14 +559,6 @@ def test_state_of_another_layout_is_refused_and_unchanged(tmp_path: Path) -> Non
     assert not list(tmp_path.glob("state.db.damaged-*"))
 
 
-def stopped(path: Path) -> tuple[Kept, set[str]]:
-    """Return a service that ended in good order, and the final runs that it stored."""
-    kept = drive(path, frozenset())
-    meant = set(kept.run_ids())
-    kept.persistence.close()
-    return kept, meant
-
-
 def damage(path: Path, *statements: str) -> None:
     """Run statements on the database as another program would."""
     database = sqlite3.connect(path / "state.db", isolation_level=None)
@@ -556,12 +573,12 @@ def number_set_aside(path: Path) -> int:
 
 
 @pytest.mark.parametrize("table", ["arrival", "agent", "part", "saved"])
-def test_a_missing_table_costs_no_run(table: str, tmp_path: Path) -> None:
-    kept, meant = stopped(tmp_path)
+def test_a_missing_table_costs_no_run(table: str, tmp_path: Path, end_in: EndIn) -> None:
+    ended = end_in(tmp_path, "closed")
     damage(tmp_path, f"DROP TABLE {table}")
 
-    kept = Kept(tmp_path, kept.fake)
-    assert set(kept.run_ids()) == meant
+    kept = Kept(tmp_path, ended.clock)
+    assert set(kept.run_ids()) == set(ended.run_ids)
     assert number_set_aside(tmp_path) == 1
 
 
@@ -580,8 +597,8 @@ def test_nothing_counts_twice_when_it_is_lost_what_was_saved(tmp_path: Path) -> 
     assert again.look().histories == before.histories
 
 
-def test_a_table_that_cannot_be_read_costs_no_run(tmp_path: Path) -> None:
-    kept, meant = stopped(tmp_path)
+def test_a_table_that_cannot_be_read_costs_no_run(tmp_path: Path, end_in: EndIn) -> None:
+    ended = end_in(tmp_path, "closed")
     database = sqlite3.connect(tmp_path / "state.db")
     (root,) = database.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'part'").fetchone()
     (size,) = database.execute("PRAGMA page_size").fetchone()
@@ -590,17 +607,17 @@ def test_a_table_that_cannot_be_read_costs_no_run(tmp_path: Path) -> None:
         file.seek((root - 1) * size)
         file.write(bytes(size))
 
-    kept = Kept(tmp_path, kept.fake)
-    assert set(kept.run_ids()) == meant
+    kept = Kept(tmp_path, ended.clock)
+    assert set(kept.run_ids()) == set(ended.run_ids)
     assert number_set_aside(tmp_path) == 1
 
 
 @pytest.mark.parametrize("step", ["copy_table", "replace_database", "replace", "unlink"])
 def test_a_death_during_a_salvage_loses_nothing(
-    step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    step: str, tmp_path: Path, end_in: EndIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """At each step there is the damaged database, or the complete new one."""
-    kept, meant = stopped(tmp_path)
+    ended = end_in(tmp_path, "closed")
     damage(tmp_path, "DROP TABLE part")
     owner = {"copy_table": salvage, "replace_database": StateDirectory}.get(step, Path)
     is_always = step != "unlink"  # which discards an earlier salvage first
@@ -618,10 +635,10 @@ def test_a_death_during_a_salvage_loses_nothing(
         patched.setattr(fcntl, "flock", unlocked)  # a process that died holds no lock
         patched.setattr(owner, step, die)
         with pytest.raises(KeyboardInterrupt):
-            Kept(tmp_path, kept.fake)
+            Kept(tmp_path, ended.clock)
 
-    kept = Kept(tmp_path, kept.fake)
-    assert set(kept.run_ids()) == meant
+    kept = Kept(tmp_path, ended.clock)
+    assert set(kept.run_ids()) == set(ended.run_ids)
 
 
 def test_databases_that_were_set_aside_are_never_deleted(tmp_path: Path) -> None:
@@ -633,9 +650,10 @@ def test_databases_that_were_set_aside_are_never_deleted(tmp_path: Path) -> None
     assert number_set_aside(tmp_path) == 5
 
 
-def test_a_missing_journal_is_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    kept, _ = stopped(tmp_path)
-    kept = Kept(tmp_path, kept.fake)
+def test_a_missing_journal_is_reported(
+    tmp_path: Path, end_in: EndIn, caplog: pytest.LogCaptureFixture
+) -> None:
+    kept = Kept(tmp_path, end_in(tmp_path, "closed").clock)
     kept.take(request(900))
     os.close(kept.directory._lock)  # a kill releases the lock and notes nothing
     (tmp_path / "state.db-wal").unlink()
