@@ -44,7 +44,7 @@ from otel_reliability.report.history import recorded_history
 from otel_reliability.report.missing import missing_of, models_without_limit
 from otel_reliability.report.request_groups import Known, learned, names_of, request_groups
 from otel_reliability.report.sections import EVALUATION_FAMILIES
-from otel_reliability.report.shift import ends_of, shift_of, with_shift
+from otel_reliability.report.shift import OTHER_WORK, ends_of, shift_of, with_shift
 from otel_reliability.report.text import clean, count, listed, trace_of
 from otel_reliability.report.view import (
     VERSION,
@@ -56,6 +56,7 @@ from otel_reliability.report.view import (
     ComparedReading,
     ContrastView,
     DifferenceView,
+    FailureShift,
     GroupView,
     Instant,
     Passes,
@@ -299,7 +300,7 @@ def agent_view(source: AgentSource, settings: Settings, max_runs_for_intervals: 
         missing=missing_of(source.rows),
         data_quality=quality_of_rows(source.rows),
         caveats=(),
-        change=source.change and with_shift(source.change, shift),
+        change=source.change and with_shift(source.change, shift, _found_alone(shift)),
         shift=shift,
         compression=compression,
         why=[*work_that_fails, *(_why_finding(one, why) for one in why.findings)],
@@ -327,6 +328,14 @@ def agent_view(source: AgentSource, settings: Settings, max_runs_for_intervals: 
         recent=source.recent,
     )
     return replace(view, caveats=caveats_of(view, source.rows))
+
+
+def _found_alone(shift: FailureShift | None) -> str:
+    """Return the shift of failures in short: a report has both sides of it next to this."""
+    if shift is None:
+        return ""
+    why = OTHER_WORK if shift.other_work else ""
+    return f"failures alone changed, since run {shift.run:,}{why}"
 
 
 def _failed_tools(undisturbed: Sequence[Row], samples: Sequence[Sample]) -> Counter[str]:

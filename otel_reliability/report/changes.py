@@ -32,7 +32,7 @@ from otel_reliability.model.run import AgentKey
 from otel_reliability.reference import ReferenceByName, by_name
 from otel_reliability.report.build import chosen, difference_view
 from otel_reliability.report.json import plain
-from otel_reliability.report.shift import shift_of_window, with_shift
+from otel_reliability.report.shift import about_shift, shift_of_window, with_shift
 from otel_reliability.report.text import agent_name, clean, count, instant, percent, place
 from otel_reliability.report.view import BEHAVIOUR, ChangeMark, ChangeView, Instant
 from otel_reliability.windows.window import AgentWindow
@@ -125,7 +125,9 @@ def _with_shift(
     window = None if finding.key is None else window_of(finding.key)
     if window is None or finding.change.result is Result.CHANGED:
         return finding
-    return finding._replace(change=with_shift(finding.change, shift_of_window(window)))
+    shift = shift_of_window(window)
+    found = "" if shift is None else f"failures alone: {about_shift(shift)}"
+    return finding._replace(change=with_shift(finding.change, shift, found))
 
 
 def compared(before: SamplesOf, after: SamplesOf, names: Iterable[str] = ()) -> list[ChangeResult]:

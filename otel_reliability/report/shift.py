@@ -31,6 +31,7 @@ LEVEL: Final = 0.01
 MIN_STREAK: Final = 5
 """Failed runs, one after another, from which they are shown."""
 MIN_P: Final = 0.001
+OTHER_WORK: Final = "; other requests since then may be why"
 
 
 def ends_of(undisturbed: Sequence[Row], *, outcomes_known: bool) -> list[End]:
@@ -83,18 +84,22 @@ def shift_of_window(window: AgentWindow) -> FailureShift | None:
     return shift_of(ends, len(undisturbed), outcomes_known=outcomes_known)
 
 
-def with_shift(change: ChangeView, shift: FailureShift | None) -> ChangeView:
+def with_shift(change: ChangeView, shift: FailureShift | None, found: str) -> ChangeView:
     """Return the result of change detection together with that of failures alone, a test that needs
-    no baseline: their shift is a change, unless other work may be why.
+    no baseline: their shift, which `found` describes, is a change unless other work may be why.
     """
     if shift is None or change.result is Result.CHANGED:
         return change
-    found = f"failures alone: {about_shift(shift)}"
     if shift.other_work:
         return replace(change, note="; ".join(filter(None, (change.note, found))))
-    others = f"the other signals: {change.sentence[:1].lower()}{change.sentence[1:]}"
+    is_known = change.result is Result.NO_CHANGE
+    others = "" if is_known else f"by other signals {_uncapitalized(change.sentence)}"
     note = "; ".join(filter(None, (others, change.note)))
     return replace(change, result=Result.CHANGED, sentence=found, note=note)
+
+
+def _uncapitalized(sentence: str) -> str:
+    return f"{sentence[:1].lower()}{sentence[1:]}"
 
 
 def is_all_known(ends: Sequence[End], runs: int) -> bool:
@@ -117,7 +122,7 @@ def about_shift(shift: FailureShift) -> str:
 def since_when(shift: FailureShift) -> str:
     """Return since when more or fewer runs fail, and the probability of this by chance."""
     chance = f"p < {MIN_P:g}" if shift.p < MIN_P else f"p = {shift.p:.1g}"
-    other = "; other requests since then may be why" if shift.other_work else ""
+    other = OTHER_WORK if shift.other_work else ""
     more = "more" if shift.is_worse else "fewer"
     since = f"since run {shift.run:,}, {moment(shift.since)}"
     return f"{since}, {more} runs fail ({chance} over all moments){other}"

@@ -166,9 +166,21 @@ def test_no_page_says_that_nothing_changed_where_failures_did(
     file = write_otlp(tmp_path / "spans.jsonl", erring(BREAKS))
     page = " ".join(call(capsys, "report", file, "--format", form).out.split())
 
-    assert f"ailures alone: {ALL_FAIL}" in page.replace("</b>", "")
-    assert "o result: 40 of the 60 observations that a baseline takes" in page
+    assert "ailures alone changed, since run 21" in page
+    assert "other signals no result: 40 of the 60 observations that a baseline takes" in page
     assert "✓ Behaviour" not in page
+
+
+def test_no_page_says_both_that_failures_changed_and_that_they_did_not(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ends = [n % 10 == 0 if n < 100 else n % 3 == 0 for n in range(200)]
+    file = write_otlp(tmp_path / "spans.jsonl", erring(ends))
+    for command in ("report", "change"):
+        page = call(capsys, command, file).out
+
+        assert "failures alone" in page
+        assert "no change" not in page
 
 
 def test_the_chart_of_failures_stands_where_runs_fail(tmp_path: Path) -> None:
