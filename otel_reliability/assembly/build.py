@@ -77,6 +77,7 @@ from otel_reliability.model.run import (
     Tools,
 )
 from otel_reliability.model.span import (
+    ANSWERS_TOOL,
     PAUSED,
     STEPS,
     AgentSpan,
@@ -765,7 +766,7 @@ def _goes_on(draft: _Draft) -> bool:
     """
     models = draft.gathered.models
     steps = draft.gathered.steps
-    if draft.is_nested or not models or not steps or models[0].facts.request != b"":
+    if draft.is_nested or not models or not steps or models[0].facts.request != ANSWERS_TOOL:
         return False
     return steps[0].end_ns <= draft.linked.tree.spans[models[0].at].start_ns
 

@@ -152,7 +152,8 @@ def _without_nested_reports(tree: SpanTree, steps: list[Step]) -> list[Step]:
 def _ends_failed(reports: Sequence[Step]) -> bool:
     """Return whether one of the reports of a call failed that no later attempt follows."""
     last = max(one.start_ns for one in reports)
-    return any(one.call.failed and not one.start_ns < last >= one.end_ns for one in reports)
+    final = [one for one in reports if one.start_ns == last or one.end_ns > last]
+    return any(one.call.failed for one in final)
 
 
 def _is_same(outer: Step, inner: Step, *, is_request: bool) -> bool:

@@ -216,8 +216,8 @@ def applied(answer: Answer, span: SpanView) -> Answer:
     if span.status != STATUS_ERROR and not answer.failed:
         return answer
     signal = _signal(span)
-    is_call = isinstance(answer.facts, ToolFacts)
-    if signal is None or signal is (ControlFlow.LEFT if is_call else ControlFlow.REJECTED):
+    error = ControlFlow.LEFT if isinstance(answer.facts, ToolFacts) else ControlFlow.REJECTED
+    if signal is None or signal is error:
         return answer
     return _without_failure(answer, ControlFlow.CANCELLED if signal is ControlFlow.LEFT else signal)
 

@@ -24,7 +24,14 @@ from otel_reliability.conventions import values
 from otel_reliability.conventions.base import Answer, Own, itself
 from otel_reliability.conventions.masks import REDACTED
 from otel_reliability.conventions.sketch import sketch_of, words_of
-from otel_reliability.model.span import INVOCATIONS, Facts, InvocationFacts, Kind, ModelFacts
+from otel_reliability.model.span import (
+    ANSWERS_TOOL,
+    INVOCATIONS,
+    Facts,
+    InvocationFacts,
+    Kind,
+    ModelFacts,
+)
 
 PREFIXES: Final = ("gen_ai.prompt.", "llm.input_messages.")
 """Prefixes of the keys of conventions that write each part of a message as an attribute."""
@@ -255,7 +262,7 @@ def _messages_of_flat(parts: Sequence[object]) -> Iterator[Message]:
 
 def _sketched(text: str | None) -> bytes | None:
     if text == AFTER_TOOL:
-        return b""
+        return ANSWERS_TOOL
     if text is None or text in REDACTED or _OBJECT.search(text):
         return None
     return sketch_of(text)

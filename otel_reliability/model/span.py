@@ -384,6 +384,10 @@ class RejectionFacts(Struct, frozen=True, gc=False, array_like=True):
     pending: bool = False
 
 
+ANSWERS_TOOL: Final = b""
+"""`ModelFacts.request` of a call that answers what a tool returned, and no message of the user."""
+
+
 class ModelFacts(Struct, frozen=True, gc=False, array_like=True):
     """The facts of a model call. `calls` are the tool calls its messages asked for, where they are
     captured (`messages`).
@@ -391,9 +395,9 @@ class ModelFacts(Struct, frozen=True, gc=False, array_like=True):
     `prompt` and `tools` are keyed hashes of the system prompt and of the definitions of the tools.
     `reasoning` is the level of reasoning that was asked of the model. `compressions` of the context
     are events of its span. `request` is the sketch of what the user asked, where the call answers a
-    message of the user; empty where it answers what a tool returned. `cost` is in USD, where it is
-    reported. `provider` serves the model. Of the input tokens, `cached` were read from the
-    provider's cache and `cache_written` were written to it. `agent`, `invocation_id`: as for
+    message of the user; `ANSWERS_TOOL` where it answers what a tool returned. `cost` is in USD,
+    where it is reported. `provider` serves the model. Of the input tokens, `cached` were read from
+    the provider's cache and `cache_written` were written to it. `agent`, `invocation_id`: as for
     `ToolFacts`. `emits_tools`: its framework makes a span of every call that it executes.
     `previous_response`: the id of the one that it continues. `cancelled`: its caller stopped it.
     `served`: the tools that the provider itself executed, in the course of the call. `reasoned`:
