@@ -317,10 +317,9 @@ def test_a_field_is_exact_in_97_of_100_runs(field: str) -> None:
 
 
 @every_case
-@pytest.mark.parametrize("seed", [1, 2])
-def test_order_and_duplicates_change_nothing(capture: str, signal: str, seed: int) -> None:
-    received = items(capture, signal) * seed
-    random.Random(seed).shuffle(received)
+def test_order_and_duplicates_change_nothing(capture: str, signal: str) -> None:
+    received = items(capture, signal) * 2
+    random.Random(2).shuffle(received)
 
     assert {run.run_id: run for run in rebuilt_from(received)} == {
         run.run_id: run for run in rebuilt(capture, signal)
