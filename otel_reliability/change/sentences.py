@@ -27,7 +27,7 @@ MAX_POINTS_NAMED: Final = 3
 """Maximum change points that the sentence of an alarm names, and values that the sentence of a
 change point does.
 """
-UNCHANGED: Final = "no change of paths, calls, tokens or failures"
+UNCHANGED: Final = "no change found of paths, calls, tokens or failures"
 """The signals in words: not the time that a run takes, nor its cost."""
 KINDS: Final[Mapping[str, str]] = {
     "model": "model",

@@ -258,7 +258,7 @@ def agent_view(source: AgentSource, settings: Settings, max_runs_for_intervals: 
     why = why_runs_fail(source.samples)
     outcomes_known = success_rate is not None
     ends = ends_of(undisturbed, outcomes_known=outcomes_known)
-    shift = shift_of(ends, len(undisturbed), outcomes_known=outcomes_known)
+    shift = shift_of(ends, undisturbed, outcomes_known=outcomes_known)
     work_that_fails = failing_work(
         undisturbed, names_of(sample, known_groups), by_error=why.question is ERRING
     )

@@ -16,6 +16,7 @@ from typing import Final
 
 from otel_reliability.change.result import Result
 from otel_reliability.change.sentences import moment
+from otel_reliability.metrics.base import one_sided
 from otel_reliability.model.row import Row
 from otel_reliability.report.failing_work import fails
 from otel_reliability.report.text import count
@@ -49,10 +50,30 @@ def ends_of(undisturbed: Sequence[Row], *, outcomes_known: bool) -> list[End]:
     return found
 
 
-def shift_of(ends: Sequence[End], runs: int, *, outcomes_known: bool) -> FailureShift | None:
-    """Return the shift of failures in these runs, of so many in all; None where there is none
-    beyond chance.
+def shift_of(
+    ends: Sequence[End], undisturbed: Sequence[Row], *, outcomes_known: bool
+) -> FailureShift | None:
+    """Return the shift of failures in these ends of runs; None where there is none beyond chance.
+
+    Where nothing but failures is known of one side, and of some of its runs nothing, labels may
+    have become others: then it has to show too if those of which nothing is known count as runs
+    that did not fail.
     """
+    shift = _shift_of(ends, len(undisturbed), outcomes_known=outcomes_known)
+    if shift is None or not outcomes_known:
+        return shift
+    later = len(undisturbed) - shift.run + 1
+    runs = min(len(undisturbed), MAX_RUNS) - later, later
+    sides = zip(runs, shift.runs, shift.failed, strict=True)
+    if any(one_sided(every, known, known - failed) for every, known, failed in sides):
+        every = ends_of(undisturbed, outcomes_known=False)
+        other = _shift_of(every, len(undisturbed), outcomes_known=True)
+        if other is None or other.is_worse is not shift.is_worse:
+            return None
+    return shift
+
+
+def _shift_of(ends: Sequence[End], runs: int, *, outcomes_known: bool) -> FailureShift | None:
     cut = best_cut([one.failed for one in ends])
     if cut is None or cut.p > LEVEL:
         return None
@@ -81,7 +102,7 @@ def shift_of_window(window: AgentWindow) -> FailureShift | None:
     outcomes_known = window.reading("success_rate").value is not None
     undisturbed = [row for row in window.rows() if row.undisturbed]
     ends = ends_of(undisturbed, outcomes_known=outcomes_known)
-    return shift_of(ends, len(undisturbed), outcomes_known=outcomes_known)
+    return shift_of(ends, undisturbed, outcomes_known=outcomes_known)
 
 
 def with_shift(change: ChangeView, shift: FailureShift | None, found: str) -> ChangeView:

@@ -161,7 +161,7 @@ def test_the_page_tells_changes_first_and_how_far_to_trust_them() -> None:
     assert "report --agent support --since " in lines[2]
     assert lines[3:5] == [
         "✓ refunds  acme / shop · prod",
-        "  no change of paths, calls, tokens or failures in 140 observations",
+        "  no change found of paths, calls, tokens or failures in 140 observations",
     ]
     assert "2 agents: 1 changed, 1 unchanged" in lines
     assert "once in 500 observations or less often" in shown

@@ -221,6 +221,17 @@ def test_the_latest_runs_are_those_of_which_the_end_is_known(tmp_path: Path) -> 
     assert words.about_ends(found) == "10 of 20 runs with a known outcome failed"
 
 
+def test_successes_that_are_no_longer_labelled_are_no_shift(tmp_path: Path) -> None:
+    """One run in ten fails throughout; from run 101 on failures alone are reported."""
+    ends = [n % 10 > 0 if n < 100 else (None if n % 10 else False) for n in range(200)]
+    same = [x for n, end in enumerate(ends, 1) for x in run_spans(n, "lookup", success=end)]
+    worse = [end if n < 140 or n % 2 else False for n, end in enumerate(ends)]
+    spans = [x for n, end in enumerate(worse, 1) for x in run_spans(n, "lookup", success=end)]
+
+    assert agent_of(tmp_path, same).shift is None
+    assert agent_of(tmp_path, spans).shift is not None
+
+
 def test_an_outage_that_is_over_is_named(tmp_path: Path) -> None:
     ends = [False] * 20 + [True] * 10 + [False] * 20
 

@@ -92,7 +92,7 @@ def test_change_detection_collects_a_baseline_then_watches_then_alarms() -> None
     )
     assert watching.state == "watching"
     assert watching.sentence.startswith(
-        f"No change of paths, calls, tokens or failures in {BLIND + 5} observations: the evidence "
+        f"No change found of paths, calls, tokens or failures in {BLIND + 5} observations: the evidence "
     )
     assert watching.sentence.endswith("an alarm needs 100")
     assert changed.state == "changed"
