@@ -21,6 +21,8 @@ from otel_reliability.metrics.passes.summary import TARGETS
 from otel_reliability.metrics.stability.score import PENALTIES
 from otel_reliability.model.reading import MetricSpec
 from otel_reliability.report.changes import MIN_RUNS
+from otel_reliability.report.shift import LEVEL
+from otel_reliability.report.text import percent
 from otel_reliability.telemetry.names import CHANGE_EVIDENCE, CHANGES, PREFIX
 
 OF_TARGETS: Final[Mapping[str, str]] = {
@@ -63,11 +65,12 @@ ON_CHANGE: Final[Mapping[str, str]] = {
     "Promise": (
         "While the work stays the same mix in random order, a false alarm comes once in "
         "that many observations or less often. "
-        "Changed is not worse, and a new mix of tasks is a change, too."
+        "Changed is not worse, and a new mix of tasks is a change, too. In a recording, failures "
+        f"alone are tested as well, and shift by chance in at most {percent(LEVEL)} of recordings."
     ),
     "Needs": (
         f"{BLIND} observations as a baseline, and as many after each change; two recordings: "
-        f"{MIN_RUNS} complete runs each"
+        f"{MIN_RUNS} complete runs each; failures alone: 10 runs"
     ),
     "What to do": (
         "check the signals it names and the tools whose use shifted; report --since shows "

@@ -32,6 +32,7 @@ from otel_reliability.model.run import AgentKey
 from otel_reliability.reference import ReferenceByName, by_name
 from otel_reliability.report.build import chosen, difference_view
 from otel_reliability.report.json import plain
+from otel_reliability.report.shift import LEVEL as LEVEL_OF_SHIFT
 from otel_reliability.report.shift import about_shift, shift_of_window, with_shift
 from otel_reliability.report.text import agent_name, clean, count, instant, percent, place
 from otel_reliability.report.view import BEHAVIOUR, ChangeMark, ChangeView, Instant
@@ -410,7 +411,8 @@ def render(findings: Sequence[ChangeResult], settings: ChangeSettings, console: 
             "While the work stays the same mix in random order, a false alarm comes once in "
             f"{settings.runs_per_false_alarm:,.0f} observations or less often. The first "
             f"{BLIND} observations, and {BLIND} after "
-            "each alarm, are the baseline: they raise no alarm."
+            "each alarm, are the baseline: they raise no alarm. Failures alone shift by chance in "
+            f"at most {percent(LEVEL_OF_SHIFT)} of recordings."
         )
         console.print(Text(promise, "dim"))
     if any("differences" in finding.change.evidence for finding in findings):

@@ -165,6 +165,7 @@ def test_the_page_tells_changes_first_and_how_far_to_trust_them() -> None:
     ]
     assert "2 agents: 1 changed, 1 unchanged" in lines
     assert "once in 500 observations or less often" in shown
+    assert "Failures alone shift by chance in at most 1 % of recordings." in shown
     assert "The first 60 observations, and 60 after each alarm, are the baseline" in shown
 
 
