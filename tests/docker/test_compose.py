@@ -4,10 +4,8 @@ exist and work.
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
-import sys
 import sysconfig
 from pathlib import Path
 from typing import Any
@@ -18,6 +16,7 @@ import yaml
 
 from otel_reliability.cli.demo import command as demo
 from otel_reliability.demo.replay import SERVICE, Endpoint, Replay
+from tests.cli.command_line import call
 from tests.demo.fleet import A_ROUND
 from tests.docker.image import PROJECT
 from tests.real.collector.handle import Collectors
@@ -43,11 +42,15 @@ EACH = [
 ]
 
 
-@pytest.mark.parametrize("file", ALL_FILES)
-def test_it_is_as_the_compose_specification_wants_it(file: str) -> None:
+def test_they_are_as_the_compose_specification_wants_them() -> None:
     checker = Path(sysconfig.get_path("scripts")) / "check-jsonschema"
     done = subprocess.run(
-        [checker, "--builtin-schema", "vendor.compose-spec", DOCKER / file],
+        [
+            checker,
+            "--builtin-schema",
+            "vendor.compose-spec",
+            *(DOCKER / file for file in ALL_FILES),
+        ],
         capture_output=True,
         text=True,
         check=False,
@@ -116,20 +119,17 @@ def test_whoever_waits_for_health_waits_for_a_service_that_tells_it(file: str, n
 
 
 @pytest.mark.parametrize("file", FILES)
-def test_the_settings_of_the_service_are_settings(file: str) -> None:
+def test_the_settings_of_the_service_are_settings(
+    file: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     image = dict(
         re.findall(r"(OTEL_RELIABILITY_\w+)=(\S+:\d+)", (DOCKER / "Dockerfile").read_text())
     )
-    env = {**os.environ, **image, **services(file)["otel-reliability"]["environment"]}
-    done = subprocess.run(
-        [sys.executable, "-m", "otel_reliability.cli", "serve", "--check"],
-        env=env,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    for variable, value in {**image, **services(file)["otel-reliability"]["environment"]}.items():
+        monkeypatch.setenv(variable, value)
+    done = call(capsys, "serve", "--check")
 
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (done.code, done.err) == (0, "")
 
 
 @pytest.mark.parametrize("file", FILES)
