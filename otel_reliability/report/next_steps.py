@@ -20,6 +20,8 @@ from otel_reliability.statistics.intervals import MIN_RUNS, wilson
 MAX_STEPS: Final = 3
 MIN_POINTS: Final = 1.0
 """Points from which a penalty is worth a step."""
+MANY_REPEATS: Final = 1.0
+"""Repeated calls a run from which an agent goes in circles."""
 PROGRAM: Final = "otel-reliability"
 
 
@@ -43,6 +45,7 @@ def _steps(agent: AgentView, source: str) -> Iterator[str]:
         trace = trace_of(failed[-1].run_id)
         yield f"Open the latest failed run in your trace store: {trace}"
     yield from _of_calls(agent)
+    yield from _of_loops(agent)
     yield from _of_score(agent)
     yield from _of_few_runs(agent)
     yield from _of_gaps(agent)
@@ -56,6 +59,16 @@ def _of_calls(agent: AgentView) -> Iterator[str]:
             trace = reason.details[0].partition(" ")[0]
             share = percent(agent.metrics["failed_call_share"].value or 0.0)
             yield f"Find out why {share} of the tool calls fail; the latest are in trace {trace}"
+
+
+def _of_loops(agent: AgentView) -> Iterator[str]:
+    """Yield what helps against calls that are repeated in every run: they cost no points."""
+    if _loops(agent):
+        yield f"{ALL_SPECS['loops'].improve} ({PROGRAM} explain loops)"
+
+
+def _loops(agent: AgentView) -> bool:
+    return (agent.metrics["loops"].value or 0.0) >= MANY_REPEATS
 
 
 def _of_score(agent: AgentView) -> Iterator[str]:
@@ -82,11 +95,12 @@ def _of_few_runs(agent: AgentView) -> Iterator[str]:
 
 
 def _guard(agent: AgentView, source: str, name: str) -> Iterator[str]:
-    """Yield the gate that holds what the agent does now; none for an agent that is not stable, or
-    of which more runs fail than before.
+    """Yield the gate that holds what the agent does now; none for an agent that is not stable, goes
+    in circles, or of which more runs fail than before.
     """
     is_worse = agent.shift is not None and agent.shift.is_worse
-    if agent.grade is not Tier.STABLE or agent.runs < MIN_RUNS or agent.flags or is_worse:
+    is_stable = agent.grade is Tier.STABLE and not agent.flags and not is_worse
+    if not is_stable or agent.runs < MIN_RUNS or _loops(agent):
         return
     low = agent.metrics["score"].low
     targets = [] if low is None else [f"score>={low // 5 * 5:.0f}"]

@@ -67,3 +67,13 @@ def test_the_largest_penalty_leads_to_its_remedy(tmp_path: Path) -> None:
     steps = next_steps(agent_of(tmp_path, spans))
 
     assert any(re.search(r"\(otel-reliability explain \w+\)$", step) for step in steps)
+
+
+def test_an_agent_that_goes_in_circles_is_not_kept_so(tmp_path: Path) -> None:
+    """The same call twice more than needed in each run costs no point."""
+    circling = next_steps(agent_of(tmp_path, runs(*["get get get reply"] * 20, success=True)))
+    steady = next_steps(agent_of(tmp_path, runs(*["get reply"] * 20, success=True)))
+
+    assert circling[0].endswith("(otel-reliability explain loops)")
+    assert not any("Keep it so" in step for step in circling)
+    assert any("Keep it so" in step for step in steady)
