@@ -37,6 +37,8 @@ class ModelSpan(Struct, frozen=True, gc=False):
     facts: ModelFacts
 
 
+_NEAR: Final = 4
+"""Siblings that a model call, or a tool call, is compared with."""
 _REQUESTS: Final = frozenset({KIND_CLIENT, KIND_SERVER})
 _SEPARATORS: Final = "_-./:"
 MAX_OF_ID: Final = 64
@@ -93,10 +95,13 @@ class Step(Struct, eq=False):
 
 def calls_once(tree: SpanTree, steps: list[Step], models: Sequence[ModelSpan]) -> list[Step]:
     """Return each call once. `steps` are in the order of the clock, `models` are the model calls
-    of their run; nothing is done unless a tool lies in a tool, or a call id occurs twice.
+    of their run; nothing is done unless a tool lies in a tool, several scopes report tools, or a
+    call id occurs twice.
     """
     if tree.in_tool and len(steps) > 1:
         steps = _without_nested_reports(tree, steps)
+    if len(steps) > 1 and len({tree.spans[step.at].scope for step in steps}) > 1:
+        steps = _without_reports_beside(tree, steps)
     ids = [
         step.call.call_id for step in steps if step.call.call_id is not None and not step.handoff
     ]
@@ -154,6 +159,45 @@ def _ends_failed(reports: Sequence[Step]) -> bool:
     last = max(one.start_ns for one in reports)
     final = [one for one in reports if one.start_ns == last or one.end_ns > last]
     return any(one.call.failed for one in final)
+
+
+def _without_reports_beside(tree: SpanTree, steps: list[Step]) -> list[Step]:
+    """A tool span beside one of another scope, within its time, is the same call, unless names,
+    ids or arguments differ. A call has one report of each scope.
+    """
+    beside: dict[int, list[Step]] = {}
+    for step in steps:
+        above = tree.kept_above(step.at)
+        if above != NONE:
+            beside.setdefault(above, []).append(step)
+    absorbed: dict[Step, Step] = {}
+    for siblings in beside.values():
+        near: deque[tuple[Step, set[str]]] = deque(maxlen=_NEAR)
+        for step in sorted(siblings, key=lambda step: (step.start_ns, -step.end_ns, step.span_id)):
+            scope = tree.spans[step.at].scope
+            for one, scopes in reversed(near):
+                if scope not in scopes and _is_beside(tree, one, step):
+                    scopes.add(scope)
+                    one.absorb(step)
+                    absorbed[step] = one
+                    break
+            else:
+                near.append((step, {scope}))
+    if not absorbed:
+        return steps
+    kept = [step for step in steps if step not in absorbed]
+    _replace_outer(kept, absorbed)
+    return kept
+
+
+def _is_beside(tree: SpanTree, outer: Step, inner: Step) -> bool:
+    mine = outer.call
+    theirs = inner.call
+    if not inner.start_ns < inner.end_ns <= outer.end_ns or (
+        None not in (mine.arguments, theirs.arguments) and mine.arguments != theirs.arguments
+    ):
+        return False
+    return _is_same(outer, inner, is_request=tree.spans[inner.at].span_kind in _REQUESTS)
 
 
 def _is_same(outer: Step, inner: Step, *, is_request: bool) -> bool:
@@ -484,8 +528,6 @@ def _in_cycles(calls: Sequence[Same]) -> set[int]:
 
 _NO_TOKENS: Final = Tokens()
 """Tokens of a call that reports none, or 0: no call has an empty input."""
-_NEAR = 4
-"""Siblings that a model call is compared with."""
 
 
 def with_whole_input(facts: ModelFacts) -> ModelFacts:

@@ -69,6 +69,41 @@ def test_of_attempts_within_a_call_the_last_tells_whether_it_failed(
     assert calls_of(run) == [("search", is_fine)]
 
 
+def reported(number: int, scope: str, start: float, end: float, **told: Any) -> AgentSpan:
+    name = told.pop("name", "search")
+    return replace(tool(number, 1, name, start=start, end=end, **told), scope=scope)
+
+
+@pytest.mark.parametrize(
+    ("spans", "path"),
+    [
+        ([reported(2, "a", 1, 5, call_id="c"), reported(3, "b", 2, 4)], ("search",)),
+        ([reported(2, "a", 1, 5, failed=True), reported(3, "b", 1, 5)], ("search",)),
+        # of one scope; one after the other; with other ids, other names
+        ([reported(2, "a", 1, 5), reported(3, "a", 2, 4)], ("search",) * 2),
+        ([reported(2, "a", 1, 5), reported(3, "b", 4, 6)], ("search",) * 2),
+        (
+            [reported(2, "a", 1, 5, call_id="c"), reported(3, "b", 2, 4, call_id="d")],
+            ("search",) * 2,
+        ),
+        ([reported(2, "a", 1, 5), reported(3, "b", 2, 4, name="read")], ("search", "read")),
+        # two calls at once, each reported by both
+        (
+            [
+                *(reported(2, "a", 1, 5), reported(3, "a", 1.1, 5.1)),
+                *(reported(4, "b", 1.2, 4.8), reported(5, "b", 1.3, 4.9)),
+            ],
+            ("search",) * 2,
+        ),
+    ],
+)
+def test_a_call_that_two_scopes_report_side_by_side_is_one(
+    spans: list[AgentSpan], path: tuple[str, ...]
+) -> None:
+    run = run_of(agent(1, end=9), *spans)
+    assert sorted(run.path or ()) == sorted(path)
+
+
 # --- Calls whose spans were lost ------------------------------------------------------------------
 
 

@@ -827,3 +827,19 @@ def test_what_the_provider_called_itself_is_a_call(called: dict[str, Any]) -> No
 )
 def test_tokens_of_reasoning(key: str) -> None:
     assert model(span(attributes={**CHAT, key: 661})).reasoned == 661
+
+
+@pytest.mark.parametrize(
+    ("reason", "outcome"),
+    [("approval_required", Outcome.PAUSED), ("max_steps", Outcome.FAILURE)],
+)
+def test_an_agent_of_riffer_that_was_interrupted(reason: str, outcome: Outcome) -> None:
+    root = span(1, attributes={**AGENT, "riffer.interrupt.reason": reason}, end=9.0)
+    assert run(root, span(2, 1, attributes=CHAT)).outcome is outcome
+
+
+def test_a_tool_that_only_ends_the_loop_of_mellea_is_no_step() -> None:
+    ends = {**TOOL, "gen_ai.tool.name": "final_answer", "mellea.tool.is_control_flow": True}
+    own = {**TOOL, "mellea.tool.is_control_flow": False}
+    spans = [span(2, 1, attributes=own, start=1.0), span(3, 1, attributes=ends, start=3.0)]
+    assert run(span(1, attributes=AGENT, end=9.0), *spans).path == ("search",)

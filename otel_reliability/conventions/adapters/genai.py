@@ -116,6 +116,10 @@ PENDING_TOOLS: Final = (
     "agentscope.agent.external_execution_pending_tools",
 )
 """Tools for which an agent of AgentScope waits, where it waits for some."""
+INTERRUPT: Final = "riffer.interrupt.reason"
+"""Why a run of riffer stopped: a limit (`max_steps`), or it waits for an approval."""
+CONTROL_FLOW: Final = "mellea.tool.is_control_flow"
+"""True on the span of a tool by which Mellea only ends its loop."""
 CONTEXT_LIMITS: Final = ("reliability.context_limit", "gen_ai.context.window_size")
 COSTS: Final = ("reliability.usage.cost_usd", "operation.cost", "gen_ai.cost.total_cost")
 PROVIDERS: Final = ("gen_ai.provider.name", SYSTEM)
@@ -316,6 +320,8 @@ class GenAI(Convention):
         TRANSFER_MODE,
         TRANSFER_TARGET,
         *PENDING_TOOLS,
+        INTERRUPT,
+        CONTROL_FLOW,
         AG2_TYPE,
     )
     content = (*CALL_ARGUMENTS, *CALL_RESULTS)
@@ -459,15 +465,17 @@ def agent(span: SpanView, **other: Any) -> Answer:
     """
     reasons = finish_reasons(span)
     status = values.text(span.get(THREAD_RUN_STATUS))
+    interrupt = values.text(span.get(INTERRUPT)) or ""
+    is_limit = interrupt.startswith("max_")
     named = values.first(span, (AGENT_NAME, OLD_AGENT_NAME), values.name)
     facts = InvocationFacts(
         name=named,
         fallback_name=_called(span) if named is None else None,
         tokens=own_tokens(span, AGGREGATED_INPUT, AGGREGATED_OUTPUT),
-        limit_reached=not LIMIT_WORDS.isdisjoint(reasons) or status == "incomplete",
+        limit_reached=is_limit or not LIMIT_WORDS.isdisjoint(reasons) or status == "incomplete",
         emits_no_tools=span.scope in NO_TOOL_SPANS,
         stopped=PAUSED
-        if any(key in span for key in PENDING_TOOLS)
+        if any(key in span for key in PENDING_TOOLS) or (interrupt and not is_limit)
         else stopped_by((*reasons, status or "")),
     )
     return Answer(Kind.AGENT, replace(facts, **other), True if status in FAILED_RUNS else None)
@@ -669,7 +677,7 @@ def tool(
         return _approval(span.get(APPROVAL_STATE))
     if span.get(TRANSFER_MODE) == "pass_control":
         return Answer(Kind.HANDOFF, HandoffFacts(values.name(span.get(TRANSFER_TARGET))))
-    if name == FINISH_TOOL and "smolagents" in span.scope:
+    if values.truth(span.get(CONTROL_FLOW)) or (name == FINISH_TOOL and "smolagents" in span.scope):
         return Answer(Kind.TOOL, ToolFacts(finish=True))
     return tool_answer(span, name, call_id, arguments, result, failed=failed)
 
