@@ -118,7 +118,7 @@ _CANCELLING: Final = re.compile(
 """Messages of exceptions whose class does not say that a caller or a person ended the work."""
 _LEAVING: Final = re.compile(
     r"(.{1,40}: )?(499:? )?(the )?client[ _](has )?(disconnect(ed)?|went away|hung up"
-    r"|closed (the )?(request|connection|stream))\b(?! by).{0,60}"
+    r"|closed (the )?(request|connection|stream))\b(?! by| from).{0,60}"
     r"|(.{1,40}: )?(the )?(request|connection|stream) (was )?(aborted|closed|cancell?ed|ended)"
     r" by (the )?client",
     re.IGNORECASE | re.DOTALL,

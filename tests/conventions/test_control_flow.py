@@ -241,7 +241,11 @@ def test_a_client_that_left_cancels_its_run_but_not_the_call_of_a_tool(
 
 @pytest.mark.parametrize(
     "message",
-    ["The client was disconnected by the server", "redis client closed", "no such client"],
+    [
+        *("The client was disconnected by the server", "Client has disconnected from the broker"),
+        *("redis client closed", "no such client"),
+        "Client network socket disconnected before secure TLS connection was established",
+    ],
 )
 def test_other_messages_about_clients_are_errors(message: str) -> None:
     event = ("exception", {"exception.type": "Error", "exception.message": message})
