@@ -135,4 +135,7 @@ def stands_for_hidden(pairs: Mapping[Any, Any]) -> bool:
         word = str(key).strip("_$")
         if word in _MASKING_KEYS and pairs[key] is True and (len(pairs) == 1 or word != key):
             return True
-    return len(pairs) == 1 and pairs.get("type") in _MASKING_KEYS
+    if len(pairs) != 1:
+        return False
+    given = pairs.get("type")
+    return isinstance(given, str) and given in _MASKING_KEYS

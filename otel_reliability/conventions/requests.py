@@ -412,7 +412,7 @@ def _is_of_tool(content: object) -> bool:
     if not isinstance(content, list | tuple):
         return False
     parts = values.objects(cast("Sequence[object]", content))
-    return bool(parts) and all(part.get("type") in _RETURNED for part in parts)
+    return bool(parts) and all(values.text(part.get("type")) in _RETURNED for part in parts)
 
 
 def _text_of(content: object) -> str:
@@ -425,7 +425,7 @@ def _text_of(content: object) -> str:
             texts.append(part)
         elif isinstance(part, Mapping):
             given = cast("Values", part)
-            if given.get("type") not in _NO_TEXT:
+            if values.text(given.get("type")) not in _NO_TEXT:
                 texts += [
                     text for key in ("text", "content") if isinstance(text := given.get(key), str)
                 ]

@@ -20,6 +20,8 @@ from otel_reliability.model.span import AgentSpan, RawSpan
 from otel_reliability.testing import span
 from tests.conventions.reading import READER, read, reader, unwanted, without
 
+ARGUMENTS: Final = "gen_ai.tool.call.arguments"
+MESSAGES: Final = "gen_ai.input.messages"
 DEEP: Final = "[" * 3_000 + "]" * 3_000
 KEYS: Final = [
     *sorted(READER.keys.wanted),
@@ -123,6 +125,8 @@ SHAPES: Final[list[Any]] = [
     {"replies": [{"meta": {"usage": {"prompt_tokens": "x"}}}]},
     {"inputs": {}, "kwargs": 3},
     {"reset": False, "task": 3},
+    {"type": ["x"]},
+    [{"role": "user", "content": [{"type": ["x"]}, {"type": {}}]}],
 ]
 LEAVES: Final = st.sampled_from(WORDS) | st.floats()
 VALUES: Final = st.one_of(
@@ -193,6 +197,24 @@ def test_whatever_a_span_carries_it_is_read(raw: RawSpan) -> None:
 
     assert conforms(found, AgentSpan), found
     assert READER.read(raw) == found
+
+
+@pytest.mark.parametrize("given", [["museum"], {"any": ["museum"]}, [], {}])
+def test_what_names_a_type_elsewhere_may_be_anything(given: object) -> None:
+    """Here it is an argument of a tool, a part of a message, an operation."""
+    arguments = json.dumps({"type": given})
+    messages = json.dumps([{"role": "user", "content": [{"type": given, "text": "go"}]}])
+    traceloop = "opentelemetry.instrumentation.langchain"
+
+    for raw in (
+        span(attributes={"gen_ai.operation.name": "execute_tool", ARGUMENTS: arguments}),
+        span(attributes={"gen_ai.operation.name": "invoke_agent", MESSAGES: messages}),
+        span(
+            scope=traceloop,
+            attributes={"gen_ai.operation.name": given, "traceloop.workflow.name": "x"},
+        ),
+    ):
+        assert conforms(READER.read(raw), AgentSpan)
 
 
 CONFIGURED: Final = reader(

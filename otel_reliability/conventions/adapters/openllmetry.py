@@ -96,7 +96,7 @@ def _normalized_kind(span: SpanView) -> str | None:
     """Return the kind of a span of Traceloop of which a Collector's `gen_ai_normalizer` made an
     operation: it writes `invoke_agent` for agents and tasks alike, but leaves the span's name.
     """
-    if span.get(genai.OPERATION) not in NORMALIZED:
+    if values.text(span.get(genai.OPERATION)) not in NORMALIZED:
         return None
     if WORKFLOW_NAME not in span and ENTITY_PATH not in span:
         return None
