@@ -48,7 +48,9 @@ programs write that could not write the value.
 _MAX_NESTED_MASK: Final = 64
 """Characters of a mask inside a value."""
 _MASKING_KEYS: Final = frozenset({"redacted", "masked", "hidden", "truncated"})
-"""Keys of an object that stands in the place of a value: alone, or with `_` in front."""
+"""Keys of an object that stands in the place of a value: alone, with `_` in front, or beside…"""
+_TELLS_OF_CUT: Final = re.compile(r"preview$|original_?(?:type|size|length)$", re.IGNORECASE).match
+"""… a key that tells of what was cut."""
 _CUT_MARK: Final = re.compile(r"truncated\b[^\n]{0,40}$", re.IGNORECASE)
 """The end of a text that says that it was cut."""
 _CUT_END: Final = re.compile(
@@ -133,7 +135,9 @@ def stands_for_hidden(pairs: Mapping[Any, Any]) -> bool:
     """Return whether an object says that it stands in the place of a value."""
     for key in pairs:
         word = str(key).strip("_$")
-        if word in _MASKING_KEYS and pairs[key] is True and (len(pairs) == 1 or word != key):
+        if word not in _MASKING_KEYS or pairs[key] is not True:
+            continue
+        if len(pairs) == 1 or word != key or any(_TELLS_OF_CUT(str(other)) for other in pairs):
             return True
     if len(pairs) != 1:
         return False

@@ -338,6 +338,7 @@ CUT = '{"path": "/repo/app.py", "content": "# Copyright 2026 Example\\nimport os
         '{"redacted": true}',
         '{"type": "redacted"}',
         '{"_truncated": true, "preview": "ab"}',
+        '{"truncated": true, "original_type": "dict", "preview": "[1, 2"}',
         '{"query": "[Scrubbed due to \'secret\']"}',
         '{"to": "<EMAIL_ADDRESS>", "limit": 5}',
         "[object Object]",
