@@ -39,9 +39,10 @@ demo: .venv-demo/ready
 	.venv-demo/bin/otel-reliability demo
 
 # Types are checked beside the tests: one thread, for which the waiting of tests has room.
-#: Run lint, type checks and all tests that need only Python packages (about 10 minutes on two slow cores).
+#: Run lint, type checks and all tests that need only Python packages (about 9 minutes on two slow cores).
 test: lint
-	$(MAKE) --no-print-directory --jobs=2 --keep-going types tests
+	@$(MAKE) --no-print-directory --jobs=2 --keep-going types tests || { \
+	echo "Failed: types (look for ' - error:' above) or tests (FAILED)." >&2; exit 1; }
 
 tests: .venv/ready
 	$(BIN)/python -m pytest -n $(WORKERS) -m "not real"

@@ -797,7 +797,12 @@ def says(*parts: dict[str, Any]) -> dict[str, Any]:
     return {**CHAT, "gen_ai.output.messages": messages}
 
 
-SERVED = {"type": "server_tool_call", "id": "s1", "name": "web_search", "server_tool_call": {}}
+SERVED: dict[str, Any] = {
+    "type": "server_tool_call",
+    "id": "s1",
+    "name": "web_search",
+    "server_tool_call": {},
+}
 BUILT_IN = {"type": "tool_call", "id": "s1", "name": "web_search", "builtin": True}
 RETURNED = {"type": "tool_call_response", "id": "s1", "name": "web_search", "builtin": True}
 TEXT = {"type": "text", "content": "done"}
