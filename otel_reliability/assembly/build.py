@@ -659,12 +659,14 @@ def _first_moment(
     steps: Sequence[Step],
 ) -> str | None:
     """Return when a run without ids began, and its first step: no two runs of a conversation have
-    the same times, unless one was exported twice. None where its clock shows whole seconds.
+    the same times, unless one was exported twice. None where its clock shows whole seconds. Times
+    are in microseconds, as some stores keep them.
     """
     at = models[0].at if models else steps[0].at if steps else None
     if at is None or not first.start_ns % SECOND_NS:
         return None
-    return f"at {first.start_ns} {spans[at].start_ns} {spans[at].end_ns}"
+    times = (first.start_ns, spans[at].start_ns, spans[at].end_ns)
+    return " ".join(["at", *[str(round(ns, -3) // 1_000) for ns in times]])
 
 
 def _continued(models: Sequence[ModelSpan]) -> str | None:

@@ -41,6 +41,11 @@ LABELLED: Final = frozenset(
 reading.
 """
 
+MAX_UNCOUNTED: Final = 128
+"""Rows that metrics have yet to count: more than the default window has, and few enough that a
+reader does not wait for them.
+"""
+
 EMITTED: Final = {spec.name: spec for spec in SPECS if spec.emitted}
 """The numbers that are live gauges, by name."""
 
@@ -58,9 +63,9 @@ class AgentWindow(Numbers):
     being the latest end of a final run. Hence which rows count is a function of the rows, not of
     their order of arrival. Rows that the window keeps no more are appended to `dropped`.
 
-    Metrics count rows when something is read: of a busy agent most rows leave before anybody asks,
-    and cost nothing. Whether a row was counted stands in `_counted`; one that was, and leaves, is
-    counted out at once, as nobody has it later.
+    Metrics count rows when something is read, or `MAX_UNCOUNTED` of them wait: of a busy agent most
+    rows leave before anybody asks, and cost nothing. Whether a row was counted stands in
+    `_counted`; one that was, and leaves, is counted out at once, as nobody has it later.
     """
 
     __slots__ = (
@@ -140,7 +145,7 @@ class AgentWindow(Numbers):
 
     def _input_groups(self) -> Sequence[int | None]:
         """Return the input group of each row of the window; metrics learn of those that changed."""
-        self._count_all()
+        self.count_all()
         return self._groups.form(self._start, self._made.values())
 
     def plain_rows(self) -> list[Row]:
@@ -229,6 +234,8 @@ class AgentWindow(Numbers):
         self._uncounted += 1
         self._forget_readings()
         self._groups.enter(place, has_request=self._kept.has_request(at))
+        if self._uncounted > MAX_UNCOUNTED:
+            self.count_all()
 
     def _leave(self, at: int) -> None:
         """Let the row of this index leave the window."""
@@ -241,8 +248,8 @@ class AgentWindow(Numbers):
         self._forget_readings()
         self._groups.leave(place, has_request=self._kept.has_request(at))
 
-    def _count_all(self) -> None:
-        """Let metrics count the rows that they have not."""
+    def count_all(self) -> None:
+        """Let metrics count the rows that they have not, so that the next reader need not."""
         while self._uncounted:
             place = self._counted.index(False)
             self._counted[place] = True
@@ -333,12 +340,12 @@ class AgentWindow(Numbers):
         return score.penalties({name: self.reading(name) for name in score.needs})
 
     def metric(self, name: str) -> Metric | Derived:
-        self._count_all()
+        self.count_all()
         return super().metric(name)
 
     @property
     def one_sided(self) -> bool:
-        self._count_all()
+        self.count_all()
         return super().one_sided
 
     def _forget_readings(self) -> None:
