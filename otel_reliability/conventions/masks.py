@@ -62,14 +62,15 @@ _CUT_END: Final = re.compile(
 _CUT_END_SIZE: Final = 72
 _CUT_MIDDLE: Final = re.compile(
     r"(?:\.{3}|…)[\s\\n\[(<]{0,6}"
-    r"(?:(?:\w+:? )?\+?\d[\d,._]* ?(?:more )?(?:[a-z]+ )?(?:truncated|omitted)"
-    r"|(?:[\w,:-]+ ){0,3}truncated)\b[^\\\n\[\]<>{}]{0,80}?[\s\\n\])>]{0,6}(?:\.{3}|…)"
-    r"|[\[(<{][\s.…+]*\d[\d,._]* ?(?:more )?(?:char|character|byte|line|token|word)s?"
+    r"(?:(?:\w{1,24}:? )?\+?\d[\d,._]{0,15} ?(?:more )?(?:[a-z]{1,24} )?(?:truncated|omitted)"
+    r"|(?:[\w,:-]{1,24} ){0,3}truncated)\b[^\\\n\[\]<>{}]{0,80}?[\s\\n\])>]{0,6}(?:\.{3}|…)"
+    r"|[\[(<{][\s.…+]{0,8}\d[\d,._]{0,15} ?(?:more )?(?:char|character|byte|line|token|word)s?"
     r" (?:truncated|omitted)\b[^\n\[\]<>{}]{0,80}[\])>}]",
     re.IGNORECASE,
 )
 """Words in the middle of a text that say that a part was left out there: between two ellipses, or
-in brackets. In JSON a line ends with two letters.
+in brackets. In JSON a line ends with two letters. Every repetition is bounded: the text is a
+stranger's, and is searched in the program that is watched.
 """
 _ID_STARTS: Final = frozenset("abcdefghijklmnopqrstuvwxyz0123456789")
 """Characters that most ids begin with, and no mask of an id."""
