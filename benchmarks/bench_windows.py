@@ -180,7 +180,7 @@ def bodies(shape: Shape, seed: int = 7) -> Iterator[bytes]:
 
 def agents(shape: Shape, settings: Mapping[str, Any]) -> float:
     """Return the bytes per agent, its window full, its runs final and its numbers read, as an
-    exporter does: until then metrics hold nothing.
+    exporter does: readings are kept until runs enter or leave.
 
     That is what as many runs of one agent leave free: tables of closed ids and shared values are
     the same in both. Templates of spans are not, and are no agent's.

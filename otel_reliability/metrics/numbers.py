@@ -78,7 +78,8 @@ class Numbers:
         """Count a row in (1) or out (-1), and return the indices of the metrics for which it has
         data.
         """
-        self._forget_readings()
+        if self._readings:
+            self._readings = {}
         data = data_of(row)
         if data & UNDISTURBED:
             self._undisturbed += step
@@ -86,10 +87,6 @@ class Numbers:
                 self._known += step
                 self._passed += step if row.outcome is _SUCCESS else 0
         return metrics_for(data)
-
-    def _forget_readings(self) -> None:
-        if self._readings:
-            self._readings = {}
 
     def _make(self, at: int) -> Metric:
         metric = self._made[at] = cast("type[Metric]", TABLE[at])(self._settings)

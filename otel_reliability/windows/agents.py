@@ -252,8 +252,6 @@ class AgentState:
             self._enter(self._row_of(run), order)
             self.finalize(run)
             if number % RUNS_PER_STEP == 0:
-                for window in self.windows.values():
-                    window.count_all()
                 yield
         self._accounts = accounts
 

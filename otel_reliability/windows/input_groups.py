@@ -22,6 +22,7 @@ from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
 from otel_reliability.metrics.base import InputGroup, Metric
+from otel_reliability.model.row import Row
 from otel_reliability.statistics.likeness import groups_of
 from otel_reliability.windows.rows import RowStore
 
@@ -50,15 +51,17 @@ class InputGroups:
         self._stale = False
         """True if rows with a request entered or left since."""
 
-    def enter(self, place: int, *, has_request: bool) -> None:
+    def enter(self, row: Row, place: int) -> None:
         """Let a row enter the window at this place."""
         if self._formed is not None:
             self._formed.insert(place, None)
-        self._stale |= has_request
+        if row.request is not None:
+            self._stale = True
 
-    def leave(self, place: int, *, has_request: bool) -> None:
+    def leave(self, row: Row, place: int) -> None:
         """Let the row of this place leave the window."""
-        self._stale |= has_request
+        if row.request is not None:
+            self._stale = True
         group = None if self._formed is None else self._formed.pop(place)
         if group is not None:
             self._left.add(group)

@@ -404,12 +404,12 @@ class DroppedRow(NamedTuple):
     task: str | None
 
 
-class RowsAt(Reversible[Row]):
-    """The rows of a store at some indices, each of them read when it is asked for."""
+class RowsFrom(Reversible[Row]):
+    """The rows of a store from an index on, each of them read when it is asked for."""
 
-    def __init__(self, store: RowStore, indices: Sequence[int]) -> None:
+    def __init__(self, store: RowStore, first: int) -> None:
         self._store = store
-        self._indices = indices
+        self._indices = range(first, len(store))
 
     def __iter__(self) -> Iterator[Row]:
         return map(self._store.row, self._indices)
@@ -514,10 +514,6 @@ class RowStore:
         record = self._records[at]
         order = record[: _id_of(record)[1]]
         return DroppedRow(order, self._paths[at], self._facts[at].values[_TASK])
-
-    def has_request(self, at: int) -> bool:
-        """Return whether a row has the sketch of a request."""
-        return self._facts[at].request_bytes > 0
 
     def request(self, at: int) -> bytes | None:
         """Return the sketch of the request of a row; None without one."""

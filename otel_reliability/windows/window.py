@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Container, Iterable, Iterator, MutableSequence, Sequence
-from itertools import compress
 from typing import Final, TypeAlias, cast
 
 from msgspec.structs import replace
@@ -23,7 +22,7 @@ from otel_reliability.windows.input_groups import InputGroups
 from otel_reliability.windows.rows import (
     DroppedRow,
     PathTable,
-    RowsAt,
+    RowsFrom,
     RowStore,
     Sought,
     end_in,
@@ -39,11 +38,6 @@ LABELLED: Final = frozenset(
 )
 """Names of the numbers that are emitted as several series; the series of the others is their
 reading.
-"""
-
-MAX_UNCOUNTED: Final = 128
-"""Rows that metrics have yet to count: more than the default window has, and few enough that a
-reader does not wait for them.
 """
 
 EMITTED: Final = {spec.name: spec for spec in SPECS if spec.emitted}
@@ -62,14 +56,9 @@ class AgentWindow(Numbers):
     is dropped once n final rows are above it or, with a period, once it ended at or before F − p, F
     being the latest end of a final run. Hence which rows count is a function of the rows, not of
     their order of arrival. Rows that the window keeps no more are appended to `dropped`.
-
-    Metrics count rows when something is read, or `MAX_UNCOUNTED` of them wait: of a busy agent most
-    rows leave before anybody asks, and cost nothing. Whether a row was counted stands in
-    `_counted`; one that was, and leaves, is counted out at once, as nobody has it later.
     """
 
     __slots__ = (
-        "_counted",
         "_dropped",
         "_final_ns",
         "_forgotten",
@@ -81,7 +70,6 @@ class AgentWindow(Numbers):
         "_reopenable",
         "_series",
         "_start",
-        "_uncounted",
         "name",
     )
 
@@ -101,9 +89,6 @@ class AgentWindow(Numbers):
         self._dropped = deque[DroppedRow](maxlen=0) if dropped is None else dropped
         self._kept = RowStore()
         self._start = 0
-        self._counted = bytearray()
-        """For each row of the window, 1 if metrics have counted it, else 0."""
-        self._uncounted = 0
         self._open = 0
         """Number of kept rows in `reopenable`."""
         self._forgotten = 0
@@ -145,19 +130,15 @@ class AgentWindow(Numbers):
 
     def _input_groups(self) -> Sequence[int | None]:
         """Return the input group of each row of the window; metrics learn of those that changed."""
-        self.count_all()
         return self._groups.form(self._start, self._made.values())
 
     def plain_rows(self) -> list[Row]:
         """Return the rows in the window, without their groups."""
         return self._kept.rows(self._start)
 
-    def _counted_rows(self) -> RowsAt:
-        """Return the rows that metrics have counted, without their groups, each read when it is
-        asked for.
-        """
-        window = range(self._start, len(self._kept))
-        return RowsAt(self._kept, [*compress(window, self._counted)])
+    def _rows_when_asked(self) -> RowsFrom:
+        """Return the rows in the window, without their groups, each read when it is asked for."""
+        return RowsFrom(self._kept, self._start)
 
     def find(self, run_id: str, order: bytes | None = None) -> Row | None:
         """Return the row of a run of that order (None: whatever its end), in the window or a spare;
@@ -187,7 +168,7 @@ class AgentWindow(Numbers):
         if at <= self._start:
             self._start += 1  # `_move` lets it enter if the window begins there
         else:
-            self._enter(at)
+            self._enter(row, at)
         dropped = self._move()
         return at >= dropped  # rows are dropped from the first on
 
@@ -218,43 +199,26 @@ class AgentWindow(Numbers):
         """Let rows leave or return until the window begins where it should; return the number of
         rows dropped.
         """
+        kept = self._kept
         begin = self._begin()
         while self._start < begin:
             self._leave(self._start)
             self._start += 1
         while self._start > begin:
             self._start -= 1
-            self._enter(self._start)
+            self._enter(kept.row(self._start), self._start)
         return self._drop_spent()
 
-    def _enter(self, at: int) -> None:
-        """Let the row of this index enter the window."""
-        place = at - self._start
-        self._counted.insert(place, False)
-        self._uncounted += 1
-        self._forget_readings()
-        self._groups.enter(place, has_request=self._kept.has_request(at))
-        if self._uncounted > MAX_UNCOUNTED:
-            self.count_all()
+    def _enter(self, row: Row, at: int) -> None:
+        """Count the row of this index in."""
+        self._add(row)
+        self._groups.enter(row, at - self._start)
 
     def _leave(self, at: int) -> None:
-        """Let the row of this index leave the window."""
-        place = at - self._start
-        if self._counted[place]:
-            self._evict(self._kept.row(at))
-        else:
-            self._uncounted -= 1
-        del self._counted[place]
-        self._forget_readings()
-        self._groups.leave(place, has_request=self._kept.has_request(at))
-
-    def count_all(self) -> None:
-        """Let metrics count the rows that they have not, so that the next reader need not."""
-        while self._uncounted:
-            place = self._counted.index(False)
-            self._counted[place] = True
-            self._uncounted -= 1
-            self._add(self._kept.row(self._start + place))
+        """Count the row of this index out."""
+        row = self._kept.row(at)
+        self._evict(row)
+        self._groups.leave(row, at - self._start)
 
     def _begin(self) -> int:
         """Return the index of the first row that should be in the window."""
@@ -339,22 +303,13 @@ class AgentWindow(Numbers):
         score = cast("Score", self.metric(Score.spec.name))
         return score.penalties({name: self.reading(name) for name in score.needs})
 
-    def metric(self, name: str) -> Metric | Derived:
-        self.count_all()
-        return super().metric(name)
-
-    @property
-    def one_sided(self) -> bool:
-        self.count_all()
-        return super().one_sided
-
-    def _forget_readings(self) -> None:
-        super()._forget_readings()
+    def _count(self, row: Row, step: int) -> tuple[int, ...]:
         self._series = None
+        return super()._count(row, step)
 
     def _make(self, at: int) -> Metric:
         metric = super()._make(at)
-        metric.bind(self._counted_rows)
+        metric.bind(self._rows_when_asked)
         return metric
 
     def _measure(self, at: int) -> None:

@@ -120,18 +120,6 @@ def test_readings_do_not_depend_on_when_others_were_read(
         assert readings_of(often, key) == readings_of(once, key)
 
 
-def test_runs_that_nothing_has_counted_are_not_among_the_latest_ones() -> None:
-    often = AgentRegistry(FEW_PATHS)
-    once = AgentRegistry(FEW_PATHS)
-    for at in range(12):
-        event = closed(run(f"run-{at:02}", at, f"tool-{at}"))
-        often.apply(event, 0.0)
-        once.apply(event, 0.0)
-        if at >= 3:
-            readings_of(often)
-    assert readings_of(often) == readings_of(once)
-
-
 def readings_of(agents: AgentRegistry, key: AgentKey = KEY) -> dict[str, dict[str, Reading]]:
     windows = state_of(agents, key).windows
     return {name: window.readings() for name, window in windows.items()}

@@ -73,13 +73,6 @@ def test_metrics_are_found_by_any_of_their_names() -> None:
         window.reading("path_entropi")
 
 
-def test_a_metric_has_counted_the_runs_when_it_is_asked_for() -> None:
-    window = window_of(*(run(f"run-{at}", at, "x") for at in range(5)))
-    metric = window.metric("path_entropy")
-    assert isinstance(metric, PathEntropy)
-    assert metric.value() == window.reading("path_entropy")
-
-
 def test_path_distance_tells_the_odd_run() -> None:
     runs = [run(f"run-{at}", at, path, task_id="t") for at, path in enumerate(["x y", "x y", "z"])]
     window = window_of(*runs, run("lone", 9, "x", task_id="u"))
