@@ -33,7 +33,7 @@ Sender: TypeAlias = tuple[str, str, str]
 """Sender of a span: its scope, the version of the service, the version of the scope."""
 Traits: TypeAlias = tuple[str | None, ...]
 """Fingerprints of an agent: kinds and values in turn."""
-Counter: TypeAlias = tuple[str, str | None, str | None]
+UsageSource: TypeAlias = tuple[str, str | None, str | None]
 """Scope, provider and model of a call: together they count its tokens in one way."""
 _MODEL = Kind.MODEL
 _TOOL = Kind.TOOL
@@ -78,8 +78,8 @@ class Gathered(Struct, eq=False):
     evaluations: list[int] = []
     pending: list[int] = []
     rejected: set[int] = set()
-    beside_cache: set[Counter] = set()
-    beside_reasoning: set[Counter] = set()
+    beside_cache: set[UsageSource] = set()
+    beside_reasoning: set[UsageSource] = set()
     responses: set[str] = set()
     has_repeated_response: bool = False
     senders: set[Sender] = set()
@@ -145,10 +145,10 @@ class Gathered(Struct, eq=False):
             given = spans[one.at].facts
             if not isinstance(given, ModelFacts):
                 continue
-            counter = _counter(spans[one.at], facts)
-            if counter in self.beside_cache and facts.tokens.input == given.tokens.input:
+            source = _usage_source(spans[one.at], facts)
+            if source in self.beside_cache and facts.tokens.input == given.tokens.input:
                 facts = facts if facts.tokens.input is None else with_cache_added(facts)
-            if counter in self.beside_reasoning and facts.tokens.output == given.tokens.output:
+            if source in self.beside_reasoning and facts.tokens.output == given.tokens.output:
                 facts = facts if facts.tokens.output is None else with_reasoning_added(facts)
             self.models[position] = ModelSpan(one.at, facts)
 
@@ -187,10 +187,10 @@ class Gathered(Struct, eq=False):
     def _with_whole_usage(self, span: AgentSpan, given: ModelFacts) -> ModelFacts:
         whole = with_whole_input(given)
         if whole is not given and whole.tokens.input is not None:
-            self.beside_cache.add(_counter(span, given))
+            self.beside_cache.add(_usage_source(span, given))
         facts = with_whole_output(whole)
         if facts is not whole:
-            self.beside_reasoning.add(_counter(span, given))
+            self.beside_reasoning.add(_usage_source(span, given))
         return facts
 
     def _add_tool(self, i: int, span: AgentSpan) -> None:
@@ -253,7 +253,7 @@ def _may_leave_out(facts: ModelFacts) -> bool:
     )
 
 
-def _counter(span: AgentSpan, facts: ModelFacts) -> Counter:
+def _usage_source(span: AgentSpan, facts: ModelFacts) -> UsageSource:
     return span.scope, facts.provider, facts.request_model or facts.model
 
 

@@ -9,14 +9,16 @@ from typing import Final, NamedTuple
 
 from otel_reliability.change.points import ChangePoint
 from otel_reliability.model.observation import Steps
-from otel_reliability.statistics.hypergeometric import upper_tail
+from otel_reliability.statistics.hypergeometric import of_shares
 
 MAX_TOOLS: Final = 3
 """Maximum number of tools that an alarm names."""
 MIN_SHIFT: Final = 0.2
 """Minimum shift of the share of observations that use a tool, for an alarm to name it."""
 LEVEL: Final = 0.01
-"""Probability of naming any tool whose use did not shift."""
+"""p-value, over all tools, up to which an alarm names one. It keeps noise out, and promises
+nothing: the alarm chose where to divide the observations.
+"""
 
 
 class Summary(NamedTuple):
@@ -100,17 +102,8 @@ def tool_shifts(
     for tool in tools:
         shift = ToolShift(tool, earlier[tool] / runs[0], later[tool] / runs[1])
         if abs(shift.after - shift.before) >= MIN_SHIFT:
-            p = _p((earlier[tool], runs[0]), (later[tool], runs[1]))
+            p = of_shares((earlier[tool], runs[0]), (later[tool], runs[1]))
             if p * len(tools) <= LEVEL:
                 shifts.append(shift)
     shifts.sort(key=lambda shift: (-abs(shift.after - shift.before), shift.tool))
     return tuple(shifts[:MAX_TOOLS])
-
-
-def _p(before: tuple[int, int], after: tuple[int, int]) -> float:
-    """Return the two-sided p-value of two shares, each as so many of so many (Fisher)."""
-    (one, first), (other, second) = before, after
-    used, every = one + other, first + second
-    more = upper_tail(other, second, used, every)
-    fewer = upper_tail(second - other, second, every - used, every)
-    return min(1.0, 2.0 * min(more, fewer))

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import groupby
-from math import prod, sqrt
+from math import prod
 from typing import Final
 
 from otel_reliability.change.result import Result
@@ -23,6 +23,7 @@ from otel_reliability.report.text import count
 from otel_reliability.report.view import ChangeView, End, FailureShift, Instant
 from otel_reliability.statistics.cut import best_cut
 from otel_reliability.statistics.significance import two_sided
+from otel_reliability.statistics.strata import difference_within
 from otel_reliability.windows.window import AgentWindow
 
 MAX_RUNS: Final = 500
@@ -219,19 +220,14 @@ def _is_other_work(before: Sequence[End], after: Sequence[End]) -> bool:
     True
     >>> _is_other_work(before, [*ends("easy", 40, 90), *ends("hard", 9, 10)])
     False
-
-    References: N. Mantel, W. Haenszel, *Statistical aspects of the analysis of data from
-    retrospective studies of disease*, JNCI 22, 1959.
     """
     sides = [[one for one in side if one.work is not None] for side in (before, after)]
     if any(2 * len(side) < len(every) for side, every in zip(sides, (before, after), strict=True)):
         return False
     runs = [Counter(one.work for one in side) for side in sides]
     failed = [Counter(one.work for one in side if one.failed) for side in sides]
-    deviation = variance = 0.0
-    for work in runs[0].keys() & runs[1].keys():
-        earlier, later = runs[0][work], runs[1][work]
-        every, failures = earlier + later, failed[0][work] + failed[1][work]
-        deviation += failed[1][work] - failures * later / every
-        variance += earlier * later * failures * (every - failures) / (every**2 * (every - 1))
-    return not variance or two_sided(deviation / sqrt(variance)) > LEVEL
+    strata = [
+        ((failed[0][work], runs[0][work]), (failed[1][work], runs[1][work]))
+        for work in runs[0].keys() & runs[1].keys()
+    ]
+    return two_sided(difference_within(strata)) > LEVEL

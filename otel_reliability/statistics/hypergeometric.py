@@ -19,3 +19,18 @@ def upper_tail(having: int, part: int, all_having: int, every: int) -> float:
         for here in range(having, min(part, all_having) + 1)
     )
     return sum(ways) / comb(every, part)
+
+
+def of_shares(before: tuple[int, int], after: tuple[int, int]) -> float:
+    """Return the two-sided p-value of the difference of two shares, each as so many of so many
+    (Fisher's exact test).
+
+    >>> of_shares((0, 5), (5, 5)) * 252
+    2.0
+    """
+    (one, first), (other, second) = before, after
+    having = one + other
+    every = first + second
+    more = upper_tail(other, second, having, every)
+    fewer = upper_tail(second - other, second, every - having, every)
+    return min(1.0, 2.0 * min(more, fewer))
