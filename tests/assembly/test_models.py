@@ -353,15 +353,20 @@ def test_one_id_of_every_response_is_that_of_a_mock_where_a_tool_ran_between() -
     assert tokens_of(agent(1, end=9), first, ran, again, other) == (200, 20)
 
 
+def one_after_another(*calls: ModelFacts) -> list[AgentSpan]:
+    """Spans of model calls below the agent, with the numbers from 2 on."""
+    return [
+        asking(facts, number, 1, start=number, end=number + 1)
+        for number, facts in enumerate(calls, 2)
+    ]
+
+
 def test_one_call_shows_for_all_of_its_model_that_the_cache_is_left_out() -> None:
     """3 tokens beside 5,000 of the cache: then 4,000 stand beside 1,000 too, of that model only."""
     first = ModelFacts("m", tokens=Tokens(3, 1), cached=5_000)
     later = ModelFacts("m", tokens=Tokens(4_000, 1), cached=1_000)
     other = ModelFacts("n", tokens=Tokens(700, 1), cached=600)
-    calls = [
-        asking(facts, number, 1, start=number, end=number + 1)
-        for number, facts in ((2, later), (3, first), (4, other))
-    ]
+    calls = one_after_another(later, first, other)
     elsewhere = replace(asking(later, 5, 1, start=5, end=6), scope="another")
     found = run_of(agent(1, end=9), *calls, elsewhere)
     assert [one.input_tokens for one in found.model_calls] == [5_000, 5_003, 700, 4_000]
@@ -376,10 +381,7 @@ def test_reasoning_that_is_more_than_the_output_stands_beside_it() -> None:
     short = ModelFacts("m", tokens=Tokens(100, 104), reasoned=989)
     long = ModelFacts("m", tokens=Tokens(100, 500), reasoned=300)
     other = ModelFacts("n", tokens=Tokens(100, 500), reasoned=300)
-    calls = [
-        asking(facts, number, 1, start=number, end=number + 1)
-        for number, facts in ((2, long), (3, short), (4, other))
-    ]
+    calls = one_after_another(long, short, other)
     found = run_of(agent(1, end=9), *calls)
     assert [one.output_tokens for one in found.model_calls] == [800, 1_093, 500]
     assert (found.input_tokens, found.output_tokens) == (300, 2_393)
